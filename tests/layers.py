@@ -19,7 +19,10 @@ FABRIC = SHARED + ["kernel-shim/fabric"]
 CM = FABRIC + ["kernel-shim/wire", "kernel-shim/cm"]
 TREE = CM + ["kernel-shim/chaos", "kernel-shim/preload/tree"]
 PRELOAD = TREE + ["kernel-shim/preload"]
-ENGINE = FABRIC + ["provider/engine"]
+# The engine's folders, each uses those before it.
+ENGINE_FOLDERS = ["provider/engine/" + name for name in (
+    "core", "mem", "adopt", "copy", "run", "cq", "qp", "mr", "exec", "poll")]
+ENGINE = FABRIC + ENGINE_FOLDERS + ["provider/engine"]
 VERBS = ENGINE + ["provider/abi/pabi", "provider/verbs"]
 ROOMS = ["provider/adversary", "provider/referee", "provider/recorder",
          "provider/wire"]
@@ -38,7 +41,9 @@ LAYERS = {
     "kernel-shim/preload/wrap": PRELOAD + [
         "kernel-shim/preload/netlink", "kernel-shim/preload/ucma"],
     "provider/abi/pabi": [],
-    "provider/engine": FABRIC,
+    **{folder: FABRIC + ENGINE_FOLDERS[:i]
+       for i, folder in enumerate(ENGINE_FOLDERS)},
+    "provider/engine": FABRIC + ENGINE_FOLDERS,
     "provider/verbs": ENGINE + ["provider/abi/pabi"],
     "provider/adversary": VERBS + CHAOS,
     "provider/referee": VERBS + CHAOS,

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "context.h"
-#include "engine/adopt.h"
-#include "engine/log.h"
-#include "engine/process.h"
+#include "engine/adopt/adopt.h"
+#include "engine/core/log.h"
+#include "engine/core/process.h"
 #include "pabi/family.h"
 #include "pabi/pabi.h"
 #include "verbs/memlock.h"

@@ -20,7 +20,7 @@
 #include "adversary/adversary.h"
 #include "adversary/fault.h"
 #include "context.h"
-#include "engine/log.h"
+#include "engine/core/log.h"
 #include "recorder/recorder.h"
 #include "referee/referee.h"
 #include "wire/wire.h"

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "context.h"
-#include "engine/log.h"
-#include "engine/process.h"
-#include "engine/tally.h"
+#include "engine/core/log.h"
+#include "engine/core/process.h"
+#include "engine/core/tally.h"
 
 static void tally_print(int status)
 {

@@ -13,7 +13,7 @@
  *	file		options
  *	meet.c		none: numbers the objects (met.h)
  *	async.c		async
- *	carry.c		those of send queues; carrier.h has the transport
+ *	carry.c		those of send queues; transport.h has the transport
  *	recv.c		fill (receives), rnr; fill.h
  *	wake.c		arm, wake
  *	slow.c		slow
@@ -25,7 +25,7 @@
 
 #include "abi/pabi/pabi.h"
 #include "chaos/adversary.h"
-#include "engine/context.h"
+#include "engine/core/context.h"
 
 /*
  * Install the interposers in @ops, except that of undefined.c. Called once in

@@ -7,7 +7,7 @@
  * service thread, or a thread that polls or fetches an event, writes it to
  * the event FIFO after the delay (engine/event.h).
  */
-#include "engine/event.h"
+#include "engine/cq/event.h"
 #include "met.h"
 #include "parts.h"
 #include "verbs/context.h"

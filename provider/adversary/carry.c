@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Installation of the transport (carrier.h) in each QP that has a send queue.
+ * Installation of the transport (transport.h) in each QP that has a send queue.
  * Each poll advances the ticks of the QPs that have WRs in flight.
  */
 #include <errno.h>
 
-#include "carrier.h"
+#include "engine/exec/retry.h"
+#include "transport.h"
 #include "parts.h"
 #include "verbs/context.h"
 #include "verbs/qp.h"
@@ -21,7 +22,7 @@ static struct ibv_qp *carry(struct ibv_qp *ibqp)
 		return NULL;
 	qp = to_uqp(ibqp);
 	/* an XRC_RECV QP has no send queue */
-	if (!qp->scq || carrier_attach(qp, with))
+	if (!qp->scq || transport_attach(qp, with))
 		return ibqp;
 	next.destroy_qp(ibqp);
 	errno = ENOMEM;
@@ -42,11 +43,11 @@ static struct ibv_qp *adversary_create_qp_ex(struct ibv_context *ctx,
 
 static int adversary_destroy_qp(struct ibv_qp *ibqp)
 {
-	void *carrier = to_uqp(ibqp)->carrier_data;
+	void *transport = to_uqp(ibqp)->transport_data;
 	int ret = next.destroy_qp(ibqp);
 
 	if (!ret)
-		carrier_free(carrier);
+		transport_free(transport);
 	return ret;
 }
 

@@ -18,8 +18,8 @@
 
 #include "abi/pabi/pabi.h"
 #include "chaos/fault.h"
-#include "engine/context.h"
-#include "engine/qp.h"
+#include "engine/core/context.h"
+#include "engine/qp/qp.h"
 
 /*
  * Install the interposers that the rules of @f need in @ops. Called once in a

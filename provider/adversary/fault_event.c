@@ -20,11 +20,11 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "engine/event.h"
-#include "engine/flush.h"
-#include "engine/log.h"
-#include "engine/srq.h"
-#include "engine/why.h"
+#include "engine/cq/event.h"
+#include "engine/qp/flush.h"
+#include "engine/core/log.h"
+#include "engine/qp/srq.h"
+#include "engine/qp/why.h"
 #include "fault.h"
 
 #define CONTEXTS 64 /* contexts that the list has room for */

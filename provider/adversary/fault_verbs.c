@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "chaos/fault_names.h"
-#include "engine/log.h"
+#include "engine/core/log.h"
 #include "fault.h"
 #include "verbs/qp.h"
 

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "engine/log.h"
-#include "engine/srq.h"
+#include "engine/core/log.h"
+#include "engine/qp/srq.h"
 #include "fault.h"
 #include "verbs/context.h"
 #include "verbs/cq.h"
@@ -347,7 +347,7 @@ static struct ibv_qp *watch_create_qp_ex(struct ibv_context *ctx,
 
 static int watch_destroy_qp(struct ibv_qp *ibqp)
 {
-	void *before = to_uqp(ibqp)->carrier_before;
+	void *before = to_uqp(ibqp)->transport_before;
 	int ret = next.destroy_qp(ibqp);
 
 	if (!ret)

@@ -3,7 +3,7 @@
  * WRs that end with an error by a rule, as if the requester or the responder
  * had found it.
  *
- * This is a transport (struct urxe_carrier, engine/flight.h) in front of the
+ * This is a transport (struct urxe_transport, engine/flight.h) in front of the
  * one that the QP has, if any. A WR that no rule matches is passed on to
  * that, or to execute(). The functions are called with qp->lock held.
  *
@@ -14,18 +14,18 @@
  */
 #include <stdlib.h>
 
-#include "engine/comp_cntr.h"
-#include "engine/flight.h"
-#include "engine/log.h"
-#include "engine/requester.h"
-#include "engine/responder.h"
-#include "engine/why.h"
-#include "engine/wqe.h"
+#include "engine/qp/comp_cntr.h"
+#include "engine/qp/flight.h"
+#include "engine/core/log.h"
+#include "engine/exec/requester.h"
+#include "engine/exec/responder.h"
+#include "engine/qp/why.h"
+#include "engine/qp/wqe.h"
 #include "fault.h"
 
 struct before {
 	struct faults *faults;
-	const struct urxe_carrier *carrier; /* the QP's own, or NULL */
+	const struct urxe_transport *transport; /* the QP's own, or NULL */
 	uint32_t index; /* slot of the WR matched last ... */
 	enum ibv_wc_status status; /* ... its status; SUCCESS: no rule */
 	bool fresh; /* no WR of the queue was matched yet */
@@ -143,7 +143,7 @@ static enum ibv_wc_status before_ask(struct before *b, const struct urxe_qp *qp,
 static enum verdict before_begin(struct urxe_qp *qp, struct run *r,
 				 struct urxe_wqe *w)
 {
-	struct before *b = qp->carrier_before;
+	struct before *b = qp->transport_before;
 	const int32_t ahead = (int32_t)(qp->sq.begun - b->index);
 
 	if (b->late && ahead > 0)
@@ -157,18 +157,18 @@ static enum verdict before_begin(struct urxe_qp *qp, struct run *r,
 	}
 	if (unlikely(b->status) && b->index == qp->sq.begun)
 		return before_fail(qp, r, w, b);
-	return b->carrier ? b->carrier->begin(qp, r, w) : execute(qp, r, w);
+	return b->transport ? b->transport->begin(qp, r, w) : execute(qp, r, w);
 }
 
 static bool before_follows(const struct urxe_qp *qp,
 			   const struct urxe_wqe *first,
 			   const struct urxe_wqe *second)
 {
-	const struct before *b = qp->carrier_before;
+	const struct before *b = qp->transport_before;
 
 	if (b->late && first == sq_slot(&qp->sq, b->index))
 		return false;
-	return b->carrier && b->carrier->follows(qp, first, second);
+	return b->transport && b->transport->follows(qp, first, second);
 }
 
 /* Fail the late WR: all WRs before it are completed. */
@@ -183,21 +183,21 @@ static void before_answer(struct urxe_qp *qp, struct before *b)
 	qp_guard_raise(qp, requester_uses(w));
 	v = before_fail_now(qp, &r, w, b->status);
 	if (v != WR_FAILED) {
-		flight_park(qp, &r, b->index, v);
+		requester_park_flight(qp, &r, b->index, v);
 		return;
 	}
 	guard_lower(qp->guard);
-	flight_answer(qp, b->index, r.status);
+	requester_answer(qp, b->index, r.status);
 	requester_run(qp);
 }
 
 static uint64_t before_progress(struct urxe_qp *qp, uint64_t now)
 {
-	struct before *b = qp->carrier_before;
+	struct before *b = qp->transport_before;
 	uint64_t next = UINT64_MAX;
 
-	if (b->carrier)
-		next = b->carrier->progress(qp, now);
+	if (b->transport)
+		next = b->transport->progress(qp, now);
 	if (b->late && qp->sq.done == b->index && qp->sq.begun != b->index)
 		before_answer(qp, b);
 	return next;
@@ -205,15 +205,15 @@ static uint64_t before_progress(struct urxe_qp *qp, uint64_t now)
 
 static void before_cancel(struct urxe_qp *qp)
 {
-	struct before *b = qp->carrier_before;
+	struct before *b = qp->transport_before;
 
 	b->late = false;
 	b->fresh = true;
-	if (b->carrier)
-		b->carrier->cancel(qp);
+	if (b->transport)
+		b->transport->cancel(qp);
 }
 
-static const struct urxe_carrier before_carrier = {
+static const struct urxe_transport before_transport = {
 	.begin = before_begin,
 	.follows = before_follows,
 	.progress = before_progress,
@@ -227,10 +227,10 @@ bool fault_watch_wrs(struct faults *f, struct urxe_qp *qp)
 	if (!b)
 		return false;
 	b->faults = f;
-	b->carrier = qp->carrier;
+	b->transport = qp->transport;
 	b->fresh = true;
-	qp->carrier_before = b;
-	qp->carrier_under = &b->carrier;
-	qp->carrier = &before_carrier;
+	qp->transport_before = b;
+	qp->transport_under = &b->transport;
+	qp->transport = &before_transport;
 	return true;
 }

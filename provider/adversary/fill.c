@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "engine/process.h"
+#include "engine/core/process.h"
 #include "fill.h"
 
 static void fill_add(struct fill *f, uint64_t at, size_t len)

@@ -13,14 +13,14 @@
  * The callers are the interposers of ibv_post_recv and ibv_post_srq_recv
  * (recv.c), without a lock. Memory is accessed by process_vm_readv(2) and
  * process_vm_writev(2), so that unmapped memory does not end the process: if
- * the buffers cannot be read completely, nothing is filled. carrier.c uses
+ * the buffers cannot be read completely, nothing is filled. transport.c uses
  * FILL_BYTE for the option "fill" of READs.
  */
 #pragma once
 
 #include <sys/uio.h>
 
-#include "engine/mem.h"
+#include "engine/mem/mem.h"
 
 #define FILL_BYTE 0xa5
 #define FILL_MOST 8192 /* bytes of a receive, see fill_set() */

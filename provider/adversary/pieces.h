@@ -9,7 +9,7 @@
  * option "lines" the cuts are at multiples of 64 bytes and the pieces come in
  * the order of their addresses.
  *
- * The transport (carrier.c) uses it, with qp->lock held.
+ * The transport (transport.c) uses it, with qp->lock held.
  */
 #pragma once
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "engine/process.h"
+#include "engine/core/process.h"
 #include "quiet.h"
 
 void quiet_visit(struct quiet *q, uint64_t now)

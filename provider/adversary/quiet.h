@@ -2,7 +2,7 @@
 /*
  * Detection of a program that neither posts nor polls: it polls memory, or
  * sleeps. Only then does the service thread advance the adversary's ticks
- * (carrier.h).
+ * (transport.h).
  *
  * That the last post or poll is long ago is not enough. A thread that waits
  * for a CPU also has an old last post or poll. It must not count as quiet, or

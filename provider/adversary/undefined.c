@@ -15,7 +15,7 @@
  * installed after those of the referee and the recorder, which need the
  * values that the provider wrote.
  */
-#include "engine/poll.h"
+#include "engine/poll/poller.h"
 #include "met.h"
 #include "parts.h"
 #include "verbs/cq.h"

@@ -17,7 +17,7 @@
  */
 #include <errno.h>
 
-#include "engine/cq_arm.h"
+#include "engine/poll/cq_arm.h"
 #include "met.h"
 #include "parts.h"
 #include "verbs/cq.h"

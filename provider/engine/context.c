@@ -13,18 +13,20 @@
  */
 #include <errno.h>
 
-#include "bounce.h"
-#include "context.h"
-#include "maps.h"
-#include "peer.h"
-#include "process.h"
-#include "service.h"
+#include "engine/copy/bounce.h"
+#include "engine/core/context.h"
+#include "engine/mem/maps.h"
+#include "engine/mem/peer.h"
+#include "engine/core/process.h"
+#include "engine/exec/round.h"
+#include "engine/run/service.h"
 
 int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 {
 	int ret;
 
 	ctx->fabric = f;
+	ctx->round = round_run;
 	maps_prepare();
 	ret = process_show_life(f);
 	if (ret)

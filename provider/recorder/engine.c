@@ -7,11 +7,11 @@
  */
 #include <string.h>
 
-#include "engine/log.h"
-#include "engine/observe.h"
-#include "engine/qp.h"
-#include "engine/ud.h"
-#include "engine/wqe.h"
+#include "engine/core/log.h"
+#include "engine/core/observe.h"
+#include "engine/qp/qp.h"
+#include "engine/exec/ud.h"
+#include "engine/qp/wqe.h"
 #include "recorder.h"
 #include "trace/trace.h"
 #include "verbs/ah.h"

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "engine/qp.h"
+#include "engine/qp/qp.h"
 #include "recorder.h"
 #include "trace/trace.h"
 #include "verbs/mr_ex.h"

@@ -17,9 +17,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "engine/qp.h"
-#include "engine/transfer.h"
-#include "engine/wqe.h"
+#include "engine/qp/qp.h"
+#include "engine/copy/transfer.h"
+#include "engine/qp/wqe.h"
 #include "recorder.h"
 #include "trace/trace.h"
 

@@ -3,7 +3,7 @@
  * Record the completions that the program polls. A poll that finds none is
  * not recorded.
  */
-#include "engine/poll.h"
+#include "engine/poll/poller.h"
 #include "recorder.h"
 #include "trace/trace.h"
 #include "verbs/cq.h"

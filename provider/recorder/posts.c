@@ -4,7 +4,7 @@
  * before the verb is called, so that POSTED comes before what becomes of the
  * WR; if the verb refuses a WR, REFUSED follows.
  */
-#include "engine/wqe.h"
+#include "engine/qp/wqe.h"
 #include "recorder.h"
 #include "trace/trace.h"
 #include "verbs/qp.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/context.h"
+#include "engine/core/context.h"
 #include "recorder.h"
 #include "trace/packet.h"
 #include "trace/trace.h"

@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 #include "base/madvise.h"
-#include "engine/qp.h"
-#include "engine/vma.h"
+#include "engine/qp/qp.h"
+#include "engine/mem/vma.h"
 #include "journal.h"
 #include "memory_wr.h"
 #include "verbs/qp.h"

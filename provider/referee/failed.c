@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/log.h"
-#include "engine/qp.h"
+#include "engine/core/log.h"
+#include "engine/qp/qp.h"
 #include "failed.h"
 #include "shadow.h"
 #include "verbs/qp.h"

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/observe.h"
-#include "engine/qp.h"
+#include "engine/core/observe.h"
+#include "engine/qp/qp.h"
 #include "memory_wr.h"
 #include "verbs/qp.h"
 

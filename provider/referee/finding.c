@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "engine/process.h"
+#include "engine/core/process.h"
 #include "finding.h"
 #include "suppress.h"
 

@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "engine/mem.h"
-#include "engine/peer.h"
+#include "engine/mem/mem.h"
+#include "engine/mem/peer.h"
 #include "journal.h"
 #include "shared/journal.h"
 

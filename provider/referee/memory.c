@@ -15,7 +15,7 @@
  */
 #include <stdlib.h>
 
-#include "engine/opcode.h"
+#include "engine/core/opcode.h"
 #include "journal.h"
 #include "memory.h"
 #include "memory_wr.h"

@@ -15,7 +15,7 @@
  * that are equal are a note: receives, atomics, READs of the same remote
  * bytes, and READs of at most 8 bytes, which only wait for WRITEs.
  */
-#include "engine/opcode.h"
+#include "engine/core/opcode.h"
 #include "journal.h"
 #include "memory_wr.h"
 

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "engine/poll.h"
+#include "engine/poll/poller.h"
 #include "referee.h"
 #include "shadow.h"
 #include "verbs/cq.h"

@@ -20,7 +20,7 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 
-#include "engine/wqe.h"
+#include "engine/qp/wqe.h"
 #include "finding.h"
 #include "stack.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "engine/process.h"
+#include "engine/core/process.h"
 #include "snapshot.h"
 
 /* Hashes of blocks of memory; snapshot.h has the choice of the blocks. */

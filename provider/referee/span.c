@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Translation of SGEs to addresses of this process; span.h. */
-#include "engine/mem.h"
+#include "engine/mem/mem.h"
 #include "span.h"
 
 uint64_t span_address(struct urxe_peer *self, const struct urxe_key *k,

@@ -7,7 +7,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "engine/context.h"
+#include "engine/core/context.h"
 #include "shared/layout.h"
 
 struct urxe_peer;

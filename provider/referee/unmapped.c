@@ -10,7 +10,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/map_watch.h"
-#include "engine/vma.h"
+#include "engine/mem/vma.h"
 #include "unmapped.h"
 
 /* A call that took memory away, and an MR with bytes in it. */

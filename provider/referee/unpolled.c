@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "engine/log.h"
-#include "engine/poll.h"
+#include "engine/core/log.h"
+#include "engine/poll/poller.h"
 #include "referee.h"
 #include "shared/call.h"
 #include "unpolled.h"
@@ -42,7 +42,7 @@ static void left_count(struct urxe_cq *cq, uint32_t qpn, struct left *l)
 
 	if (!gate_trylock(&cq->gate))
 		return;
-	for (i = 0; (e = poll_peek(cq, i)); i++) {
+	for (i = 0; (e = cq_peek(cq, i)); i++) {
 		if (e->qpn != qpn || e->status == IBV_WC_WR_FLUSH_ERR)
 			continue;
 		if (e->status == IBV_WC_SUCCESS) {

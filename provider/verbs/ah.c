@@ -9,7 +9,7 @@
 
 #include "ah.h"
 #include "context.h"
-#include "engine/log.h"
+#include "engine/core/log.h"
 #include "pd.h"
 #include "verbs.h"
 

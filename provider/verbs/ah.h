@@ -2,8 +2,8 @@
 /* Address handles. */
 #pragma once
 
-#include "engine/av.h"
-#include "engine/context.h"
+#include "engine/core/av.h"
+#include "engine/core/context.h"
 
 /*
  * Check that the device can reach the destination of @attr.  Return 0 or

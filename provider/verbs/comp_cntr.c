@@ -13,10 +13,12 @@
 
 #include "comp_cntr.h"
 #include "context.h"
-#include "engine/comp_cntr.h"
-#include "engine/idle.h"
-#include "engine/log.h"
-#include "engine/peer.h"
+#include "engine/qp/comp_cntr.h"
+#include "engine/cq/event.h"
+#include "engine/core/idle.h"
+#include "engine/core/log.h"
+#include "engine/mem/peer.h"
+#include "engine/exec/retry.h"
 #include "shared/bitmap.h"
 #include "verbs.h"
 
@@ -190,7 +192,9 @@ static void cntr_progress(struct urxe_vcntr *cntr)
 		store_relaxed(&cntr->same, 0);
 		idle_give_way();
 	}
-	comp_cntr_progress(to_uctx(cntr->context));
+	/* progress the QPs as a poller does */
+	retry_all(to_uctx(cntr->context));
+	event_resend(to_uctx(cntr->context));
 }
 
 static int cntr_read(struct urxe_vcntr *cntr, const _Atomic uint64_t *from,

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "abi/pabi/pabi.h"
-#include "engine/context.h"
+#include "engine/core/context.h"
 
 struct urxe_pd;
 

@@ -5,11 +5,12 @@
 
 #include "context.h"
 #include "cq.h"
-#include "engine/cq_arm.h"
-#include "engine/cq_moderate.h"
-#include "engine/event.h"
-#include "engine/log.h"
-#include "engine/service.h"
+#include "engine/poll/cq_arm.h"
+#include "engine/cq/cq_moderate.h"
+#include "engine/cq/event.h"
+#include "engine/core/log.h"
+#include "engine/poll/poller.h"
+#include "engine/run/service.h"
 #include "event.h"
 #include "parent_domain.h"
 #include "verbs.h"
@@ -142,7 +143,7 @@ int urxe_destroy_cq(struct ibv_cq *ibcq)
 
 	if (!cq_is_named(ibcq))
 		return ENOENT;
-	if (!cq_unlink(&vcq->cq)) {
+	if (!cq_unlink(&vcq->cq, poll_drop)) {
 		urxe_why("ibv_destroy_cq: QPs or SRQs still use it");
 		return EBUSY;
 	}

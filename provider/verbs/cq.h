@@ -3,7 +3,7 @@
 #pragma once
 
 #include "abi/pabi/pabi.h"
-#include "engine/cq.h"
+#include "engine/cq/cq.h"
 
 struct urxe_vcq {
 	struct pabi_cq v;

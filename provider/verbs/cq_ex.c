@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "cq.h"
-#include "engine/cq_arm.h"
-#include "engine/poll.h"
+#include "engine/poll/cq_arm.h"
+#include "engine/poll/poller.h"
 
 static struct urxe_vcq *vcq_from_ex(struct ibv_cq_ex *cq)
 {
@@ -35,7 +35,7 @@ static bool cq_ex_advance(struct urxe_vcq *vcq)
  * The poller's lock is held from start_poll to end_poll, so that no other
  * thread polls.  The gate is entered only within each call: between the calls
  * the application may, for example, destroy a QP, which waits for pollers
- * inside the gate (quiesce_pollers()).
+ * inside the gate (cq_wait_pollers()).
  */
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {

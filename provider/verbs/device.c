@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "context.h"
-#include "engine/cq_moderate.h"
+#include "engine/cq/cq_moderate.h"
 #include "odp.h"
 #include "verbs.h"
 

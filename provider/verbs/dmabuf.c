@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/madvise.h"
-#include "engine/log.h"
-#include "engine/peer.h"
-#include "engine/process.h"
+#include "engine/core/log.h"
+#include "engine/mem/peer.h"
+#include "engine/core/process.h"
 #include "mr.h"
 #include "verbs.h"
 

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "context.h"
-#include "engine/event.h"
-#include "engine/why.h"
+#include "engine/cq/event.h"
+#include "engine/qp/why.h"
 #include "event.h"
 #include "qp.h"
 #include "verbs.h"

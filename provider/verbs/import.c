@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "engine/log.h"
+#include "engine/core/log.h"
 #include "mr.h"
 #include "shared/bitmap.h"
 #include "verbs.h"

@@ -2,7 +2,7 @@
 /* ibv_attach_mcast, ibv_detach_mcast: multicast groups of UD QPs. */
 #include <errno.h>
 
-#include "engine/log.h"
+#include "engine/core/log.h"
 #include "qp.h"
 #include "verbs.h"
 

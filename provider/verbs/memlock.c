@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "engine/log.h"
+#include "engine/core/log.h"
 #include "memlock.h"
 
 static bool enforced;

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "engine/log.h"
+#include "engine/core/log.h"
 #include "mr_ex.h"
 #include "verbs.h"
 

@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "engine/bind.h"
-#include "engine/key.h"
-#include "engine/log.h"
-#include "engine/process.h"
-#include "engine/requester.h"
-#include "engine/wait.h"
-#include "engine/wqe.h"
+#include "engine/exec/bind.h"
+#include "engine/mr/key.h"
+#include "engine/core/log.h"
+#include "engine/core/process.h"
+#include "engine/exec/requester.h"
+#include "engine/qp/wait.h"
+#include "engine/qp/wqe.h"
 #include "pd.h"
 #include "qp.h"
 #include "verbs.h"

@@ -2,9 +2,9 @@
 /* On-demand paging: capabilities, registration, ibv_advise_mr. */
 #include <errno.h>
 
-#include "engine/mem.h"
-#include "engine/odp.h"
-#include "engine/vma.h"
+#include "engine/mem/mem.h"
+#include "engine/mr/odp.h"
+#include "engine/mem/vma.h"
 #include "odp.h"
 #include "pd.h"
 #include "verbs.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "engine/log.h"
+#include "engine/core/log.h"
 #include "parent_domain.h"
 #include "verbs.h"
 

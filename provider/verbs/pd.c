@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "context.h"
-#include "engine/log.h"
+#include "engine/core/log.h"
 #include "parent_domain.h"
 #include "pd.h"
 #include "verbs.h"

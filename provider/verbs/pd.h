@@ -4,7 +4,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "engine/context.h"
+#include "engine/core/context.h"
 
 struct urxe_pd {
 	struct ibv_pd pd;

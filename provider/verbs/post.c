@@ -4,7 +4,8 @@
  * engine's part of libibverbs' objects.
  */
 #include "cq.h"
-#include "engine/poll.h"
+#include "engine/poll/poller.h"
+#include "engine/exec/sq_post.h"
 #include "qp.h"
 #include "srq.h"
 #include "verbs.h"

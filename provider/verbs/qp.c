@@ -10,10 +10,10 @@
 #include "comp_cntr.h"
 #include "context.h"
 #include "cq.h"
-#include "engine/counters.h"
-#include "engine/log.h"
-#include "engine/quiesce.h"
-#include "engine/why.h"
+#include "engine/qp/counters.h"
+#include "engine/core/log.h"
+#include "engine/run/quiesce.h"
+#include "engine/qp/why.h"
 #include "event.h"
 #include "parent_domain.h"
 #include "pd.h"
@@ -293,7 +293,7 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 		 * can raise another event for this handle.
 		 */
 		quiesce_qp(qp->ctx->fabric, qp->ctx->arena, qp->qpn, 0);
-		quiesce_pollers(qp->ctx);
+		cq_wait_pollers(qp->ctx);
 	}
 	urxe_unlock(&qp->lock);
 	qp_unlink(qp);

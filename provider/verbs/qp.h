@@ -3,7 +3,7 @@
 #pragma once
 
 #include "abi/pabi/pabi.h"
-#include "engine/qp.h"
+#include "engine/qp/qp.h"
 
 /*
  * State between ibv_wr_start and ibv_wr_complete (qp_ex.c), under the QP's

@@ -9,11 +9,11 @@
  */
 #include <errno.h>
 
-#include "engine/direct.h"
-#include "engine/log.h"
-#include "engine/requester.h"
-#include "engine/wait.h"
-#include "engine/wqe.h"
+#include "engine/exec/direct.h"
+#include "engine/core/log.h"
+#include "engine/exec/requester.h"
+#include "engine/qp/wait.h"
+#include "engine/qp/wqe.h"
 #include "qp.h"
 #include "qp_ex.h"
 #include "verbs.h"

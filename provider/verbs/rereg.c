@@ -14,10 +14,10 @@
  */
 #include <errno.h>
 
-#include "engine/adopt.h"
-#include "engine/key.h"
-#include "engine/log.h"
-#include "engine/mem.h"
+#include "engine/adopt/adopt.h"
+#include "engine/mr/key.h"
+#include "engine/core/log.h"
+#include "engine/mem/mem.h"
 #include "memlock.h"
 #include "mr.h"
 #include "verbs.h"

@@ -5,7 +5,7 @@
 
 #include "context.h"
 #include "cq.h"
-#include "engine/log.h"
+#include "engine/core/log.h"
 #include "event.h"
 #include "pd.h"
 #include "srq.h"

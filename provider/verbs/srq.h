@@ -3,7 +3,7 @@
 #pragma once
 
 #include "abi/pabi/pabi.h"
-#include "engine/srq.h"
+#include "engine/qp/srq.h"
 
 struct urxe_vsrq {
 	struct pabi_srq v;

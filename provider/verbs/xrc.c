@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "context.h"
-#include "engine/log.h"
-#include "engine/peer.h"
-#include "engine/quiesce.h"
-#include "engine/taken.h"
+#include "engine/core/log.h"
+#include "engine/mem/peer.h"
+#include "engine/run/quiesce.h"
+#include "engine/qp/taken.h"
 #include "shared/bitmap.h"
 #include "verbs.h"
 #include "xrc.h"

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "count.h"
-#include "engine/log.h"
-#include "engine/part.h"
-#include "engine/ud.h"
-#include "engine/why.h"
+#include "engine/core/log.h"
+#include "engine/exec/part.h"
+#include "engine/exec/ud.h"
+#include "engine/qp/why.h"
 #include "message.h"
 #include "port.h"
 #include "requester.h"
@@ -132,7 +132,7 @@ static void datagram_cancel(struct urxe_qp *qp)
 	(void)qp;
 }
 
-static const struct urxe_carrier carrier = {
+static const struct urxe_transport transport = {
 	.begin = datagram_begin,
 	.follows = datagram_follows,
 	.progress = datagram_progress,
@@ -141,6 +141,6 @@ static const struct urxe_carrier carrier = {
 
 void datagram_attach(struct urxe_qp *qp)
 {
-	if (!qp->carrier)
-		qp->carrier = &carrier;
+	if (!qp->transport)
+		qp->transport = &transport;
 }

@@ -7,9 +7,9 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "engine/log.h"
-#include "engine/ud.h"
-#include "engine/why.h"
+#include "engine/core/log.h"
+#include "engine/exec/ud.h"
+#include "engine/qp/why.h"
 #include "server.h"
 #include "verbs/ah.h"
 

@@ -3,7 +3,7 @@
 
 #include "chaos/adversary.h"
 #include "chaos/fault.h"
-#include "engine/log.h"
+#include "engine/core/log.h"
 #include "fate.h"
 #include "wire/sender.h"
 

@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
-#include "engine/atomics.h"
-#include "engine/why.h"
+#include "engine/exec/atomics.h"
+#include "engine/qp/why.h"
 #include "server.h"
 
 bool fetch_has_resources(const struct request *r)

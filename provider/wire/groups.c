@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/av.h"
-#include "engine/log.h"
+#include "engine/core/av.h"
+#include "engine/core/log.h"
 #include "groups.h"
 #include "port.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "engine/log.h"
+#include "engine/core/log.h"
 #include "holder.h"
 #include "server.h"
 #include "wire/address.h"

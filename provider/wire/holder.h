@@ -25,7 +25,7 @@
  */
 #pragma once
 
-#include "engine/context.h"
+#include "engine/core/context.h"
 
 /* Start the candidate thread of ctx for the socket at address gid. */
 void holder_start(struct urxe_context *ctx, const uint8_t gid[16]);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/service.h"
+#include "engine/run/service.h"
 #include "count.h"
 #include "inbox.h"
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/qp.h"
+#include "engine/qp/qp.h"
 #include "seat.h"
 #include "wire/packet.h"
 

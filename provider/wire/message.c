@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "engine/wqe.h"
+#include "engine/qp/wqe.h"
 #include "message.h"
 
 #define PKEY 0xffff /* the only P_Key */

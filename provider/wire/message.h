@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "engine/qp.h"
+#include "engine/qp/qp.h"
 #include "wire/packet.h"
 
 /* Return the number of PSNs that WR w uses. */

@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
-#include "engine/opcode.h"
-#include "engine/wqe.h"
+#include "engine/core/opcode.h"
+#include "engine/qp/wqe.h"
 #include "server.h"
 
 static void place_answer(struct request *r)

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/responder.h"
+#include "engine/exec/responder.h"
 #include "wire/packet.h"
 
 struct request;

@@ -8,9 +8,9 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "engine/bind.h"
-#include "engine/comp_cntr.h"
-#include "engine/why.h"
+#include "engine/exec/bind.h"
+#include "engine/qp/comp_cntr.h"
+#include "engine/qp/why.h"
 #include "server.h"
 
 /* Return the number of bytes of the message before this packet. */

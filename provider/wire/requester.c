@@ -24,11 +24,11 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "engine/process.h"
-#include "engine/requester.h"
-#include "engine/service.h"
-#include "engine/why.h"
-#include "engine/wqe.h"
+#include "engine/core/process.h"
+#include "engine/exec/requester.h"
+#include "engine/run/service.h"
+#include "engine/qp/why.h"
+#include "engine/qp/wqe.h"
 #include "message.h"
 #include "requester_state.h"
 
@@ -49,7 +49,7 @@ static void message_begin(struct wire_requester *r, uint32_t slot,
 	r->end = slot + 1;
 }
 
-/* ------------------------------------------------------- the carrier */
+/* ------------------------------------------------------- the transport */
 
 /* In the child of a fork: forget the parent's WRs in flight. */
 static void requester_disown(struct urxe_qp *qp, struct wire_requester *r)
@@ -221,7 +221,7 @@ static void look_at_clock(struct urxe_qp *qp, struct wire_requester *r,
 			  uint64_t now)
 {
 	if (requester_has_failed(qp, r)) /* earlier WRs complete first */
-		flight_answer(qp, r->failed_at, r->failed);
+		requester_answer(qp, r->failed_at, r->failed);
 	if (r->rnr_until && now >= r->rnr_until)
 		r->rnr_until = 0;
 	if (qp->flying && r->deadline && now >= r->deadline) {
@@ -271,7 +271,7 @@ static void requester_cancel(struct urxe_qp *qp)
 	window_begin(&r->window, qp->psn);
 }
 
-static const struct urxe_carrier carrier = {
+static const struct urxe_transport transport = {
 	.begin = requester_begin,
 	.follows = requester_follows,
 	.progress = requester_progress,
@@ -304,18 +304,18 @@ void requester_free(struct wire_requester *r)
  * Return where the transport is installed: below the fault injector, if there
  * is one.
  */
-static const struct urxe_carrier **carrier_place(struct urxe_qp *qp)
+static const struct urxe_transport **transport_place(struct urxe_qp *qp)
 {
-	return qp->carrier_under ? qp->carrier_under : &qp->carrier;
+	return qp->transport_under ? qp->transport_under : &qp->transport;
 }
 
 void requester_attach(struct urxe_qp *qp, struct wire_requester *r)
 {
-	r->before = *carrier_place(qp);
+	r->before = *transport_place(qp);
 	/* this fabric may have a QP of the same number */
 	conn_drop(&qp->conn);
 	qp->wire = r;
-	*carrier_place(qp) = &carrier;
+	*transport_place(qp) = &transport;
 }
 
 struct wire_requester *requester_detach(struct urxe_qp *qp)
@@ -324,7 +324,7 @@ struct wire_requester *requester_detach(struct urxe_qp *qp)
 
 	if (!r)
 		return NULL;
-	*carrier_place(qp) = r->before;
+	*transport_place(qp) = r->before;
 	qp->wire = NULL;
 	return r;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The requester of a QP whose peer is on another host: a transport (struct
- * urxe_carrier, engine/flight.h) that segments WRs into packets and completes
+ * urxe_transport, engine/flight.h) that segments WRs into packets and completes
  * them when responses arrive.
  */
 #pragma once
 
-#include "engine/flight.h"
-#include "engine/qp.h"
+#include "engine/qp/flight.h"
+#include "engine/qp/qp.h"
 
 struct wire_requester;
 

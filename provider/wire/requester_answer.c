@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Wire requester: processing of responses, and retransmission. */
 #include "base/clock.h"
-#include "engine/flight.h"
-#include "engine/observe.h"
-#include "engine/part.h"
-#include "engine/retry.h"
-#include "engine/transfer.h"
-#include "engine/wait.h"
-#include "engine/why.h"
-#include "engine/wqe.h"
+#include "engine/exec/requester.h"
+#include "engine/qp/flight.h"
+#include "engine/core/observe.h"
+#include "engine/exec/part.h"
+#include "engine/exec/retry.h"
+#include "engine/copy/transfer.h"
+#include "engine/qp/wait.h"
+#include "engine/qp/why.h"
+#include "engine/qp/wqe.h"
 #include "message.h"
 #include "requester_state.h"
 
@@ -73,7 +74,7 @@ static void go_back(struct urxe_qp *qp, struct wire_requester *r, bool lost)
  */
 static void requester_ends(struct urxe_qp *qp, enum ibv_wc_status status)
 {
-	flight_answer(qp, qp->sq.done, status);
+	requester_answer(qp, qp->sq.done, status);
 }
 
 void requester_try_again(struct urxe_qp *qp, struct wire_requester *r)
@@ -117,7 +118,7 @@ static void retire(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 			qp->attr.dest_qp_num);
 		if (message_is_send(sq_slot(sq, sq->done)))
 			counted(qp, URXE_CNT_SENDS);
-		flight_answer(qp, sq->done, IBV_WC_SUCCESS);
+		requester_answer(qp, sq->done, IBV_WC_SUCCESS);
 	}
 	if (!qp->flying)
 		return; /* also if a later WR had failed and broke the QP */

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/part.h"
-#include "engine/responder.h"
-#include "engine/retry.h"
-#include "engine/transfer.h"
-#include "engine/why.h"
-#include "engine/wqe.h"
+#include "engine/exec/part.h"
+#include "engine/exec/responder.h"
+#include "engine/exec/retry.h"
+#include "engine/copy/transfer.h"
+#include "engine/qp/why.h"
+#include "engine/qp/wqe.h"
 #include "message.h"
 #include "port.h"
 #include "requester_state.h"

@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "engine/wqe.h"
+#include "engine/qp/wqe.h"
 #include "count.h"
 #include "inbox.h"
 #include "requester.h"
@@ -34,7 +34,7 @@ struct fetch {
 };
 
 struct wire_requester {
-	const struct urxe_carrier *before; /* the QP's previous transport */
+	const struct urxe_transport *before; /* the QP's previous transport */
 	struct urxe_wire_inbox *inbox;
 	int32_t pid; /* process that began the WRs in flight */
 	uint32_t mask;

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/av.h"
-#include "engine/log.h"
+#include "engine/core/av.h"
+#include "engine/core/log.h"
 #include "resolve.h"
 #include "verbs/ah.h"
 #include "wire/neighbour.h"

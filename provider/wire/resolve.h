@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "engine/context.h"
+#include "engine/core/context.h"
 
 /*
  * Ensure that the link-layer address of the next hop to attr's destination is

@@ -11,7 +11,7 @@
  * `told`: a NAK for this ePSN was sent.  `under_way`: the kind of message of
  * which more packets are expected.
  */
-#include "engine/why.h"
+#include "engine/qp/why.h"
 #include "server.h"
 
 /* Properties of opcodes. */

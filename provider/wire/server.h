@@ -22,8 +22,8 @@
 #pragma once
 
 #include "count.h"
-#include "engine/qp.h"
-#include "engine/responder.h"
+#include "engine/qp/qp.h"
+#include "engine/exec/responder.h"
 #include "groups.h"
 #include "read.h"
 #include "seat.h"

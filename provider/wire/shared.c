@@ -6,7 +6,7 @@
  * packets of a message use the same SRQ.  Runs in the socket owner's thread
  * with the guard raised.
  */
-#include "engine/why.h"
+#include "engine/qp/why.h"
 #include "server.h"
 
 static bool is_for_others(const struct request *r, uint32_t srqn)

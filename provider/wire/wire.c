@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/log.h"
+#include "engine/core/log.h"
 #include "groups.h"
 #include "fate.h"
 #include "holder.h"

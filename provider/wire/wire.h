@@ -8,7 +8,7 @@
 #pragma once
 
 #include "abi/pabi/pabi.h"
-#include "engine/context.h"
+#include "engine/core/context.h"
 
 /*
  * Return the address in URXE_WIRE, or NULL if it is unset or invalid.  In the

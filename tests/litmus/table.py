@@ -3,7 +3,7 @@
 """table.py [--write MEASURED]
 
 The table of litmus tests in docs/litmus.md has what the files say, and the
-files have each cell of the ordering table in provider/engine/order.c.  With
+files have each cell of the ordering table in provider/engine/exec/order.c.  With
 --write the table is made anew from the files and from MEASURED, what
 `litmus -q` printed of all of them.
 """
@@ -56,7 +56,7 @@ def tests():
 
 def order_table():
     """{(first, second): "A" or "F"} of order.c."""
-    text = (TOP / "provider/engine/order.c").read_text()
+    text = (TOP / "provider/engine/exec/order.c").read_text()
     cells = {}
     for first in CLASSES:
         row = re.search(rf"\[ORDER_{first.upper()}\]\s*= {{([^}}]*)}}", text)

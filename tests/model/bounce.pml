@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The slots of copy path 4 (kernel-shim/shared/bounce_slot.h,
- * provider/engine/bounce.c, bounce_serve.c): a requester that posts a message in
+ * provider/engine/copy/bounce.c, bounce_serve.c): a requester that posts a message in
  * two pieces, the second to be done after the first, and may be killed or give
  * up at any step; another one, that wants slots, too; the bouncer; and one who
  * takes away the memory that the message goes to.

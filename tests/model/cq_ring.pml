@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The completion ring (kernel-shim/shared/cq_ring.h, provider/engine/poll.c,
- * provider/engine/cq_resize.c): producers that may die at any step, a poller,
+ * The completion ring (kernel-shim/shared/cq_ring.h, provider/engine/poll/poller.c,
+ * provider/engine/poll/cq_resize.c): producers that may die at any step, a poller,
  * and one resize.  Memory is sequentially consistent here: the orders that
  * cq_ring.h names are not what this proves.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A lock that is given back without a locked instruction
- * (provider/engine/mutex.h).  Stores of the threads go through store buffers, of
+ * (provider/engine/core/mutex.h).  Stores of the threads go through store buffers, of
  * one entry each, which their locked instructions empty, and which the barrier
  * of one that waits empties everywhere.
  *

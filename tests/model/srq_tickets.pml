@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The tickets of an SRQ (kernel-shim/shared/rq_ring.h, provider/engine/rq.c,
+ * The tickets of an SRQ (kernel-shim/shared/rq_ring.h, provider/engine/qp/rq.c,
  * rq_recover.c): requesters that take receives and may die, an owner that
  * posts, polls, and posts again what the dead took.
  *

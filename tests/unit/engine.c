@@ -5,15 +5,16 @@
 
 #include "base/clock.h"
 #include "engine.h"
-#include "engine/bounce.h"
-#include "engine/counters.h"
-#include "engine/flush.h"
-#include "engine/key.h"
-#include "engine/log.h"
-#include "engine/peer.h"
-#include "engine/process.h"
-#include "engine/requester.h"
-#include "engine/wqe.h"
+#include "engine/copy/bounce.h"
+#include "engine/exec/sq_post.h"
+#include "engine/qp/counters.h"
+#include "engine/qp/flush.h"
+#include "engine/mr/key.h"
+#include "engine/core/log.h"
+#include "engine/mem/peer.h"
+#include "engine/core/process.h"
+#include "engine/exec/requester.h"
+#include "engine/qp/wqe.h"
 
 struct urxe_context *engine_open(struct urxe_fabric *f)
 {
@@ -65,7 +66,7 @@ struct urxe_cq *engine_cq_on(struct urxe_context *ctx, uint32_t cqe,
 void engine_cq_close(struct urxe_cq *cq)
 {
 	ck_assert_uint_eq(atomic_load(&cq->stalled), 0);
-	ck_assert(cq_unlink(cq));
+	ck_assert(cq_unlink(cq, poll_drop));
 	cq_close(cq);
 	free(cq);
 }

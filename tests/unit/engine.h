@@ -7,10 +7,10 @@
 
 #include <unistd.h>
 
-#include "engine/observe.h"
-#include "engine/poll.h"
-#include "engine/qp.h"
-#include "engine/srq.h"
+#include "engine/core/observe.h"
+#include "engine/poll/poller.h"
+#include "engine/qp/qp.h"
+#include "engine/qp/srq.h"
 #include "unit.h"
 
 #define ENGINE_PD 1

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine.h"
+#include "engine/exec/sq_post.h"
 
 static uint64_t word_at(struct engine *e, uint32_t offset)
 {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "engine.h"
-#include "engine/cq_arm.h"
+#include "engine/poll/cq_arm.h"
 
 #define TAG 5
 

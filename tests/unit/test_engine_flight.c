@@ -2,7 +2,9 @@
 /* WRs in flight (engine/flight.h): responses, ordering, the send queue. */
 #include <unistd.h>
 
-#include "engine/service.h"
+#include "engine/exec/requester.h"
+#include "engine/exec/sq_post.h"
+#include "engine/run/service.h"
 #include "wire.h"
 
 /* Modify the QP to SQD, with an event when it is drained. */
@@ -98,19 +100,19 @@ static uint64_t relay_progress(struct urxe_qp *qp, uint64_t now)
  */
 START_TEST(service_looks_again)
 {
-	struct urxe_carrier relay = wire_carrier, other = wire_carrier;
+	struct urxe_transport relay = wire_transport, other = wire_transport;
 	struct wire wire, second = { .verdict = WR_IN_FLIGHT };
 	struct engine *e = wire_new(&wire), f = *e;
 
 	relay.progress = relay_progress;
 	other.progress = relayed_progress;
-	e->qp->carrier = &relay;
+	e->qp->transport = &relay;
 	f.cq = engine_cq(e->ctx, 4);
 	ck_assert_ptr_eq(e->ctx->cqs, f.cq); /* checked first */
 	f.qp = engine_qp(IBV_QPT_RC, f.cq, f.cq, NULL);
 	engine_qp_connect(f.qp, f.qp->qpn);
-	f.qp->carrier_data = &second;
-	f.qp->carrier = &other;
+	f.qp->transport_data = &second;
+	f.qp->transport = &other;
 	wire_push(e, IBV_WR_RDMA_READ, 1, 0);
 	wire_push(&f, IBV_WR_RDMA_READ, 2, 0);
 	usleep(20000); /* the service thread has checked both, and sleeps */
@@ -237,7 +239,7 @@ static void check_pair(struct engine *e, unsigned int i, unsigned int j,
 	ck_assert_msg(wire_flying(e) == (waits && !follows ? 1 : 2),
 		      "opcode %u, then %u%s%s", opcodes[i], opcodes[j],
 		      fence ? " with a fence" : "",
-		      follows ? ", which the carrier orders" : "");
+		      follows ? ", which the transport orders" : "");
 	wire_answer(e, 0, IBV_WC_SUCCESS);
 	ck_assert_uint_eq(wire_flying(e), 1);
 	wire_answer(e, 0, IBV_WC_SUCCESS);
@@ -391,7 +393,7 @@ static void drain_at(struct engine *e)
 	wire_of(e->qp)->n = 1;
 	run_begin(&r, e->qp);
 	qp_guard_raise(e->qp, GUARD_SEND);
-	flight_park(e->qp, &r, e->qp->sq.done + 1, WR_RNR);
+	requester_park_flight(e->qp, &r, e->qp->sq.done + 1, WR_RNR);
 	urxe_unlock(&e->qp->lock);
 	ck_assert(draining(e));
 	/* the second and the third are begun again, and no other */

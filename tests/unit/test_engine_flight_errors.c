@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* WRs in flight (engine/flight.h): errors, and WRs that are parked. */
-#include "engine/requester.h"
-#include "engine/why.h"
+#include "engine/exec/requester.h"
+#include "engine/qp/why.h"
 #include "wire.h"
 
 /* ------------------------------------------------------- errors */
@@ -127,8 +127,8 @@ START_TEST(error_of_a_datagram)
 
 	e->qp = engine_qp(IBV_QPT_UD, e->cq, e->cq, NULL);
 	engine_qp_connect(e->qp, 0);
-	e->qp->carrier_data = &wire;
-	e->qp->carrier = &wire_carrier;
+	e->qp->transport_data = &wire;
+	e->qp->transport = &wire_transport;
 	wire.follows = true;
 	wire_push(e, IBV_WR_SEND, 1, 0);
 	wire_push(e, IBV_WR_SEND, 2, 0);
@@ -159,8 +159,8 @@ START_TEST(overrun)
 	e->cq = engine_cq(e->ctx, 1);
 	e->qp = engine_qp(IBV_QPT_RC, e->cq, e->cq, NULL);
 	engine_qp_connect(e->qp, e->qp->qpn);
-	e->qp->carrier_data = &wire;
-	e->qp->carrier = &wire_carrier;
+	e->qp->transport_data = &wire;
+	e->qp->transport = &wire_transport;
 	wire.follows = true;
 	for (i = 1; i <= 4; i++)
 		wire_push(e, IBV_WR_SEND, i, 0);

@@ -15,11 +15,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/exec/order.h"
+#include "engine/exec/sq_post.h"
 #include "wire.h"
-#include "engine/flight.h"
-#include "engine/requester.h"
-#include "engine/transfer.h"
-#include "engine/wqe.h"
+#include "engine/qp/flight.h"
+#include "engine/exec/requester.h"
+#include "engine/copy/transfer.h"
+#include "engine/qp/wqe.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char seen[4096];
@@ -355,8 +357,8 @@ START_TEST(out_of_order)
 	struct wire wire = { .verdict = WR_IN_FLIGHT, .follows = true };
 	struct engine *e = watched();
 
-	e->qp->carrier_data = &wire;
-	e->qp->carrier = &wire_carrier;
+	e->qp->transport_data = &wire;
+	e->qp->transport = &wire_transport;
 	ck_assert_int_eq(post(e, IBV_WR_RDMA_READ, 1, IBV_SEND_SIGNALED), 0);
 	ck_assert_int_eq(post(e, IBV_WR_RDMA_READ, 2, IBV_SEND_SIGNALED), 0);
 	wire_answer(e, 1, IBV_WC_SUCCESS);

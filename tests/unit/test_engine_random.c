@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "engine.h"
-#include "engine/flight.h"
-#include "engine/requester.h"
+#include "engine/qp/flight.h"
+#include "engine/exec/requester.h"
 
 #define MOST_WRS 100000u
 #define WRS ((unsigned int)turns_of(MOST_WRS))
@@ -43,7 +43,7 @@ static struct {
 	/* the QP breaks when the WRs before the failed one are done */
 	bool failed;
 	bool quiet; /* no errors, no parking */
-} carrier;
+} transport;
 /* enum ibv_wc_status + 1: as returned by the transport, and as observed */
 static uint8_t said[MOST_WRS + 1], observed[MOST_WRS + 1];
 static uint8_t completed_times[MOST_WRS + 1];
@@ -61,8 +61,8 @@ static void check_order(struct urxe_qp *qp, const struct urxe_wqe *w)
 	const struct urxe_wqe *first;
 	unsigned int i;
 
-	for (i = 0; i < carrier.n; i++) {
-		first = sq_slot(&qp->sq, carrier.flight[i]);
+	for (i = 0; i < transport.n; i++) {
+		first = sq_slot(&qp->sq, transport.flight[i]);
 		sure(follows(qp, first, w) ||
 		     !must_wait(opcode_of[first->wr_id], opcode_of[w->wr_id],
 				w->flags & IBV_SEND_FENCE));
@@ -71,16 +71,16 @@ static void check_order(struct urxe_qp *qp, const struct urxe_wqe *w)
 
 static enum verdict begin(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 {
-	uint32_t dice = rnd(&carrier.state, 1000);
+	uint32_t dice = rnd(&transport.state, 1000);
 
-	sure(w->wr_id == carrier.next && !carrier.failed);
+	sure(w->wr_id == transport.next && !transport.failed);
 	check_order(qp, w);
-	if (dice < 100 && !carrier.quiet)
+	if (dice < 100 && !transport.quiet)
 		return dice & 1 ? WR_RNR : WR_SILENT;
-	carrier.next++;
-	if (dice == 100 && !carrier.quiet) {
+	transport.next++;
+	if (dice == 100 && !transport.quiet) {
 		r->status = IBV_WC_LOC_PROT_ERR;
-		carrier.failed = true;
+		transport.failed = true;
 		said[w->wr_id] = r->status + 1;
 		return WR_FAILED;
 	}
@@ -88,25 +88,26 @@ static enum verdict begin(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 		said[w->wr_id] = IBV_WC_SUCCESS + 1;
 		return WR_DONE;
 	}
-	carrier.flight[carrier.n++] = qp->sq.begun;
+	transport.flight[transport.n++] = qp->sq.begun;
 	return WR_IN_FLIGHT;
 }
 
 static uint64_t progress(struct urxe_qp *qp, uint64_t now)
 {
-	uint32_t i, index, times = rnd(&carrier.state, 4);
+	uint32_t i, index, times = rnd(&transport.state, 4);
 	enum ibv_wc_status status;
 
-	for (; times && carrier.n; times--) {
-		i = rnd(&carrier.state, carrier.n);
-		index = carrier.flight[i];
-		carrier.flight[i] = carrier.flight[--carrier.n];
-		status = carrier.quiet || rnd(&carrier.state, 2000) ?
-				 IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR;
-		carrier.failed |= status != IBV_WC_SUCCESS;
+	for (; times && transport.n; times--) {
+		i = rnd(&transport.state, transport.n);
+		index = transport.flight[i];
+		transport.flight[i] = transport.flight[--transport.n];
+		status = transport.quiet || rnd(&transport.state, 2000) ?
+				 IBV_WC_SUCCESS :
+				 IBV_WC_REM_OP_ERR;
+		transport.failed |= status != IBV_WC_SUCCESS;
 		said[sq_slot(&qp->sq, index)->wr_id] = status + 1;
-		flight_answer(qp, index, status);
-		if (rnd(&carrier.state, 2))
+		requester_answer(qp, index, status);
+		if (rnd(&transport.state, 2))
 			requester_run(qp);
 	}
 	requester_run(qp);
@@ -116,10 +117,10 @@ static uint64_t progress(struct urxe_qp *qp, uint64_t now)
 static void cancel(struct urxe_qp *qp)
 {
 	(void)qp;
-	carrier.n = 0;
+	transport.n = 0;
 }
 
-static const struct urxe_carrier random_carrier = {
+static const struct urxe_transport random_transport = {
 	.begin = begin,
 	.follows = follows,
 	.progress = progress,
@@ -173,11 +174,11 @@ static void restart(struct engine *e)
 {
 	engine_qp_set(e->qp, IBV_QPS_RESET);
 	expect_none(e->cq);
-	sure(!carrier.n && !atomic_load(&e->cq->stalled));
+	sure(!transport.n && !atomic_load(&e->cq->stalled));
 	for (; program.polled < program.posted; program.polled++)
 		check_answered(program.polled);
-	carrier.next = program.posted;
-	carrier.failed = false;
+	transport.next = program.posted;
+	transport.failed = false;
 	engine_qp_connect(e->qp, e->qp->qpn);
 	e->qp->attr.timeout = 8;
 	e->qp->attr.retry_cnt = 7;
@@ -239,7 +240,7 @@ static void drain(struct engine *e)
 			return; /* the reset also discarded the event */
 		urxe_lock(&e->qp->lock);
 		done = !e->qp->sqd_notify || qp_state(e->qp) != IBV_QPS_SQD;
-		sure(e->qp->sqd_notify || !carrier.n);
+		sure(e->qp->sqd_notify || !transport.n);
 		urxe_unlock(&e->qp->lock);
 		sure(clock_now() < end);
 	}
@@ -273,9 +274,9 @@ START_TEST(stress)
 	struct engine *e = engine_new();
 
 	seed = (env ? strtoull(env, NULL, 0) : clock_now()) | 1;
-	carrier.state = program.state = seed;
+	transport.state = program.state = seed;
 	observer_add(&observer);
-	e->qp->carrier = &random_carrier;
+	e->qp->transport = &random_transport;
 	restart(e);
 	while (program.posted < WRS - 1) {
 		post_one(e, program.posted % 8 == 0 || rnd(&program.state, 2));
@@ -290,7 +291,7 @@ START_TEST(stress)
 			drain(e);
 	}
 	urxe_lock(&e->qp->lock);
-	carrier.quiet = true;
+	transport.quiet = true;
 	urxe_unlock(&e->qp->lock);
 	while (post_one(e, true))
 		poll_some(e);
@@ -305,7 +306,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("engine, a carrier at random");
+	Suite *s = suite_create("engine, a transport at random");
 
 	add(s, stress);
 	return run_suite(s);

@@ -7,12 +7,13 @@
 #include <sched.h>
 #include <string.h>
 
-#include "engine/bind.h"
-#include "engine/key.h"
-#include "engine/process.h"
-#include "engine/quiesce.h"
-#include "engine/requester.h"
-#include "engine/wqe.h"
+#include "engine/exec/bind.h"
+#include "engine/exec/sq_post.h"
+#include "engine/mr/key.h"
+#include "engine/core/process.h"
+#include "engine/run/quiesce.h"
+#include "engine/exec/requester.h"
+#include "engine/qp/wqe.h"
 #include "threads.h"
 
 #define ROUNDS 40u

@@ -12,8 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/av.h"
-#include "engine/cq_arm.h"
+#include "engine/core/av.h"
+#include "engine/exec/sq_post.h"
+#include "engine/poll/cq_arm.h"
 #include "threads.h"
 
 /* SENDs, or pairs of WRITE and READ, outstanding at an end */

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "engine/lock.h"
+#include "engine/core/lock.h"
 #include "unit.h"
 
 #define TURNS 5000 /* per outsider */

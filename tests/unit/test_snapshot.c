@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "engine/process.h"
+#include "engine/core/process.h"
 #include "referee/flight_table.h"
 #include "referee/snapshot.h"
 #include "unit.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <string.h>
 
-#include "engine/requester.h"
+#include "engine/exec/requester.h"
 #include "shared/guard.h"
 #include "wire.h"
 
 struct wire *wire_of(const struct urxe_qp *qp)
 {
-	return qp->carrier_data;
+	return qp->transport_data;
 }
 
 static enum verdict wire_begin(struct urxe_qp *qp, struct run *r,
@@ -53,7 +53,7 @@ void wire_finish(struct urxe_qp *qp, unsigned int i, enum ibv_wc_status status)
 		(--wire->n - i) * sizeof(index));
 	if (wire->delivers)
 		carry_out(qp, index);
-	flight_answer(qp, index, status);
+	requester_answer(qp, index, status);
 	requester_run(qp);
 }
 
@@ -76,7 +76,7 @@ static void wire_cancel(struct urxe_qp *qp)
 	wire->n = 0;
 }
 
-const struct urxe_carrier wire_carrier = {
+const struct urxe_transport wire_transport = {
 	.begin = wire_begin,
 	.follows = wire_follows,
 	.progress = wire_progress,
@@ -89,8 +89,8 @@ struct engine *wire_new(struct wire *wire)
 
 	memset(wire, 0, sizeof(*wire));
 	wire->verdict = WR_IN_FLIGHT;
-	e->qp->carrier_data = wire;
-	e->qp->carrier = &wire_carrier;
+	e->qp->transport_data = wire;
+	e->qp->transport = &wire_transport;
 	return e;
 }
 

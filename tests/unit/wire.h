@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A transport (struct urxe_carrier, engine/flight.h) for tests: the test
+ * A transport (struct urxe_transport, engine/flight.h) for tests: the test
  * decides when and in which order responses are delivered.
  */
 #pragma once
 
 #include "engine.h"
-#include "engine/execute.h"
-#include "engine/flight.h"
+#include "engine/exec/execute.h"
+#include "engine/qp/flight.h"
 
 /* Protected by the QP's lock. */
 struct wire {
@@ -28,7 +28,7 @@ struct wire {
 	unsigned int begun, cancels, cancelled;
 };
 
-extern const struct urxe_carrier wire_carrier;
+extern const struct urxe_transport wire_transport;
 
 /* Create an engine whose QP uses this transport. */
 struct engine *wire_new(struct wire *wire);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A device context of this process (ibv_open_device or ibv_import_device):
+ * its arena, the shared memory that holds its objects, and the private state
+ * of those objects.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "fabric/fabric.h"
+
+struct urxe_cq;
+struct urxe_qp;
+struct urxe_srq;
+
+struct urxe_context {
+	struct urxe_fabric *fabric;
+	struct urxe_peer *self;
+	struct urxe_arena *arena; /* self->arena */
+	int cmd_fd;
+	uint32_t slot, gen;
+	pthread_mutex_t lock; /* protects the object lists */
+	pthread_cond_t unpinned; /* signaled when a QP loses its pins */
+	struct wire_holder *holder; /* wire interposer; NULL: not installed */
+	struct urxe_service *_Atomic service; /* NULL until it is needed */
+	/* a round of it: round_run(); set by context_open() */
+	uint64_t (*round)(struct urxe_context *ctx, uint64_t *life, bool woken);
+	/* when the service thread wakes up, and latest time requested; ns */
+	_Atomic uint64_t service_at, service_due;
+	/* no service thread can be created: pollers do its work ... */
+	_Atomic bool unserved;
+	/* ... not before these times: timers, peers that exited; ns */
+	_Atomic uint64_t round_at, life_at;
+	struct urxe_bouncing *bouncing; /* bounce_serve.c; NULL: none */
+	/* its conditions: peers may access ctx; it has private memory */
+	_Atomic bool exposed, has_private;
+	/* seed of the bytes before the IPv4 header of a datagram; 0: zeros */
+	uint64_t grh_noise;
+	bool has_wire; /* unknown addresses are those of other hosts */
+	struct urxe_cq *cqs;
+	/* by QPN index and by number; read by pollers, see quiesce.h */
+	struct urxe_qp *_Atomic qp[URXE_MAX_QP];
+	struct urxe_srq *_Atomic srq[URXE_MAX_SRQ];
+	/* event.h: delay of kept async events in ns, and when it ends */
+	uint64_t (*_Atomic async_late)(struct urxe_context *ctx);
+	_Atomic uint64_t async_at;
+	/* rq_recover.c: value of dev->deaths up to which it has recovered */
+	_Atomic uint32_t deaths;
+	_Atomic uint64_t recover_at; /* not before this time, ns */
+	_Atomic uint64_t reaped; /* last reaping for a full queue, ns */
+};
+
+/*
+ * Initialize ctx, which is zeroed, for the open device cmd_fd: map the
+ * fabric's memory and the arena.  0 or -errno.
+ */
+int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd);
+void context_close(struct urxe_context *ctx);
+/*
+ * Add this process to the members of an imported context, before it registers
+ * memory there.  0, or -ENOMEM if URXE_MEMBERS processes are members already.
+ */
+int context_join(struct urxe_context *ctx);
+
+/*
+ * Look up a QP or SRQ of this process; NULL if it does not exist.  A poller
+ * calls these inside a CQ's gate, for which the destroyer waits
+ * (cq_wait_pollers()).
+ */
+static inline struct urxe_qp *context_qp(const struct urxe_context *ctx,
+					 uint32_t qpn)
+{
+	return load_acquire(&ctx->qp[qpn_index(qpn)]);
+}
+
+static inline struct urxe_srq *context_srq(const struct urxe_context *ctx,
+					   uint32_t index)
+{
+	return load_acquire(&ctx->srq[index]);
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Completions that were not polled. See cq_scan.h. */
+#include "cq_scan.h"
+
+const struct urxe_cqe *cq_peek(const struct urxe_cq *cq, uint32_t i)
+{
+	const struct urxe_backlog *b = cq->backlog;
+	uint32_t left = b ? b->count - b->head : 0, pos;
+	const struct urxe_cqe *e;
+
+	if (i < left)
+		return &b->cqe[b->head + i];
+	if (i - left > cq->ring.mask)
+		return NULL;
+	pos = cq->head + i - left;
+	e = &cq->ring.entry[pos & cq->ring.mask];
+	return cq_ring_is_ready(e, pos) && cq_is_ours(cq) ? e : NULL;
+}
+
+void cq_each(struct urxe_cq *cq, cq_each_fn *fn, void *arg)
+{
+	struct urxe_backlog *b = cq->backlog;
+	struct urxe_cqe *e;
+	uint64_t word;
+	uint32_t i;
+
+	for (i = b ? b->head : 0; b && i < b->count; i++)
+		fn(&b->cqe[i], arg);
+	for (i = cq->head; i - cq->head <= cq->ring.mask; i++) {
+		e = &cq->ring.entry[i & cq->ring.mask];
+		word = load_acquire(&cq->ring.claim[i & cq->ring.mask]);
+		if (cq_ring_is_ready(e, i))
+			fn(e, arg);
+		else if (!cq_ring_is_claimed(word, i))
+			break;
+	}
+}
+
+/* QPN 0: the completion has no QP any more, and polling drops it. */
+static void cqe_forget(struct urxe_cqe *e, void *arg)
+{
+	if (e->qpn == *(uint32_t *)arg)
+		e->qpn = 0;
+}
+
+void cq_forget_qp(struct urxe_cq *cq, uint32_t qpn)
+{
+	gate_lock(&cq->gate);
+	cq_each(cq, cqe_forget, &qpn);
+	gate_unlock(&cq->gate);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The completions of a CQ that were not polled: those of a former ring
+ * (struct urxe_backlog), then those of the ring.  Callers are threads of the
+ * owner, inside cq->gate.
+ */
+#pragma once
+
+#include "cq.h"
+
+/* Completions of a former ring, after a resize; cq_resize.c. */
+struct urxe_backlog {
+	uint32_t head, count;
+	struct urxe_cqe cqe[];
+};
+
+/* Number of completions polled so far; the caller is inside the gate. */
+static inline uint32_t cq_polled(const struct urxe_cq *cq)
+{
+	const struct urxe_backlog *b = cq->backlog;
+
+	return cq->polled_before + cq->head + (b ? b->head : 0);
+}
+
+/*
+ * Return the i-th completion, from 0, that was not polled yet, or NULL.  The
+ * caller is inside the gate.
+ */
+const struct urxe_cqe *cq_peek(const struct urxe_cq *cq, uint32_t i);
+
+/* Call fn for all completions that were not polled; inside the gate. */
+typedef void cq_each_fn(struct urxe_cqe *e, void *arg);
+void cq_each(struct urxe_cq *cq, cq_each_fn *fn, void *arg);
+
+/* Drop the completions of a QP that is destroyed or reset. */
+void cq_forget_qp(struct urxe_cq *cq, uint32_t qpn);
+
+/* Return false if a forked process has polled this ring as well. */
+static inline bool cq_is_ours(const struct urxe_cq *cq)
+{
+	return likely(load_relaxed(cq->ring.head) == cq->head);
+}

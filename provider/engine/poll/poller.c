@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Polling: the consumer side of a completion queue. The ring protocol is in
+ * shared/cq_ring.h.
+ *
+ * poll_cq() implements ibv_poll_cq(). One thread at a time consumes: it holds
+ * cq->lock, unless the CQ is single-threaded, and is inside cq->gate
+ * (lock.h). Other threads of this process that read the ring, for example
+ * to destroy a QP, take the gate.
+ *
+ * For each completion the poller copies inline data to the receive buffer,
+ * releases the CQ entry and then releases the slots of the send or receive
+ * queue. An entry that a dead producer claimed and did not fill is skipped.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "engine/qp/conn.h"
+#include "engine/core/context.h"
+#include "engine/cq/cq.h"
+#include "engine/core/log.h"
+#include "engine/mem/mem.h"
+#include "poller.h"
+#include "engine/exec/retry.h"
+#include "engine/qp/qp.h"
+#include "engine/qp/rq.h"
+#include "engine/qp/srq.h"
+#include "engine/copy/transfer.h"
+#include "engine/qp/why.h"
+
+/*
+ * Interval in ns between checks whether the process that claimed the entry at
+ * the head is alive.
+ */
+#define STUCK_NS 1000000ull
+
+/*
+ * Copy the inline data of a completion to the receive buffer.
+ *
+ * The program may have unmapped that memory. So for memory of this process
+ * the kernel copies from the arena's file with pread64(): a missing page then
+ * gives an error and not a signal. The system call is made directly because
+ * libc's pread() is a cancellation point, and a thread cancelled there would
+ * leave the CQ locked.
+ */
+static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
+			   uint64_t addr, const uint8_t *data, uint32_t n)
+{
+	struct urxe_seg dst, src = { .ptr = (char *)(uintptr_t)data, .len = n };
+	int saved = errno;
+	long ret;
+
+	if (!mem_is_mine(ctx->self, k) || k->kind == URXE_MEM_DM ||
+	    k->kind == URXE_MEM_NULL) {
+		mem_reach(ctx->self, k, addr, n, &dst);
+		/*
+		 * no guard is raised here: a file mapping may be unmapped at
+		 * any time
+		 */
+		if (k->kind == URXE_MEM_FILE)
+			dst.ptr = NULL;
+		return transfer(&dst, &src, n, ctx, true) == TRANSFER_OK;
+	}
+	do {
+		ret = syscall(SYS_pread64, ctx->cmd_fd,
+			      k->va + (addr - k->iova), (size_t)n,
+			      (const char *)data - (const char *)ctx->arena);
+	} while (ret < 0 && errno == EINTR);
+	errno = saved;
+	return ret == (long)n;
+}
+
+/*
+ * Place the inline data of @e. Return false if an lkey is not valid any more
+ * or its memory is not mapped.
+ */
+static bool poll_place_inline(struct urxe_context *ctx, uint32_t pd,
+			      const struct urxe_recv *r, uint32_t max_sge,
+			      const struct urxe_cqe *e)
+{
+	uint32_t i, n, left = e->inline_len & ~URXE_CQE_SRQ;
+	/* read once: it is shared memory */
+	uint32_t num_sge = load_relaxed(&r->num_sge);
+	const uint8_t *data = e->data;
+	const struct urxe_key *k;
+	struct urxe_sge sge;
+
+	if (left > sizeof(e->data))
+		left = sizeof(e->data);
+	for (i = 0; left && i < num_sge && i < max_sge; i++) {
+		sge = recv_sge(&r->sge[i]);
+		n = sge.length < left ? sge.length : left;
+		if (!n)
+			continue;
+		k = mem_lookup(ctx->self, sge.lkey, pd, sge.addr, n,
+			       IBV_ACCESS_LOCAL_WRITE);
+		if (!k || !poll_place_run(ctx, k, sge.addr, data, n)) {
+			if (k)
+				why_note(MEMORY, k->pid, sge.addr);
+			else
+				why_note(KEY_LATE, e->qpn);
+			return false;
+		}
+		data += n;
+		left -= n;
+	}
+	return true;
+}
+
+/*
+ * Turn @e into a protection error, as if the responder had found it when the
+ * message arrived, and move the QP to ERR.
+ */
+static void poll_fail_receive(struct urxe_context *ctx, struct urxe_cqe *e)
+{
+	e->status = IBV_WC_LOC_PROT_ERR;
+	e->byte_len = 0;
+	e->wc_flags = 0;
+	conn_break_qpn(ctx->fabric, e->qpn);
+}
+
+/*
+ * Place the inline data of @e once: an entry may be settled before it is
+ * polled.
+ */
+static void poll_place(struct urxe_context *ctx, uint32_t pd,
+		       const struct urxe_recv *r, uint32_t max_sge,
+		       struct urxe_cqe *e)
+{
+	if (likely(!(e->inline_len & ~URXE_CQE_SRQ)))
+		return;
+	if (unlikely(!poll_place_inline(ctx, pd, r, max_sge, e)))
+		poll_fail_receive(ctx, e);
+	e->inline_len &= URXE_CQE_SRQ;
+}
+
+/*
+ * The queue slot that a completion releases: a kept receive (rq.h), or all
+ * slots of a queue before `end`, or none if the QP was destroyed.
+ *
+ * It is released after the completion's entry. So the next WR posted to that
+ * slot finds room for its completion even in a CQ that is just large enough.
+ */
+struct place {
+	_Atomic uint32_t *tail;
+	uint32_t end;
+	struct urxe_kept *kept;
+	struct urxe_rq *rq; /* the queue of kept */
+};
+
+/* Complete a receive of a queue that several requesters consume. */
+static void poll_settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
+			     uint32_t pd, uint32_t ticket, struct urxe_cqe *e,
+			     struct place *p)
+{
+	p->rq = rq;
+	p->kept = rq_kept(rq, ticket);
+	if (p->kept)
+		poll_place(ctx, pd, kept_recv(p->kept), rq->max_sge, e);
+}
+
+/* Complete a receive of an SRQ. Return false if its QP was destroyed. */
+static bool __attribute__((noinline))
+poll_settle_srq(struct urxe_cq *cq, struct urxe_cqe *e, struct place *p)
+{
+	struct urxe_srq *srq = context_srq(cq->ctx, URXE_WQE_INDEX(e->wqe));
+
+	if (unlikely(!srq))
+		return false;
+	poll_settle_kept(cq->ctx, &srq->rq, srq->sh->pd,
+			 URXE_WQE_TICKET(e->wqe), e, p);
+	/* an XRC target QP may belong to another process */
+	return srq->cq || (e->qpn && context_qp(cq->ctx, e->qpn));
+}
+
+/*
+ * Release the queue up to p->end, unless p->end is beyond what the queue can
+ * hold (damaged entry).
+ */
+static inline void poll_settle_tail(struct place *p, _Atomic uint32_t *tail,
+				    uint32_t mask)
+{
+	if (likely(p->end - load_relaxed(tail) - 1 <= mask))
+		p->tail = tail;
+}
+
+/*
+ * Find the queue slot that @e releases and place its inline data. Return
+ * false if the QP was destroyed.
+ */
+static inline bool __attribute__((always_inline))
+poll_settle(struct urxe_cq *cq, struct urxe_cqe *e, struct place *p)
+{
+	struct urxe_qp *qp;
+
+	p->tail = NULL;
+	p->kept = NULL;
+	if (e->inline_len & URXE_CQE_SRQ)
+		return poll_settle_srq(cq, e, p);
+	qp = context_qp(cq->ctx, e->qpn);
+	if (unlikely(!qp || qp->qpn != e->qpn))
+		return false;
+	p->end = e->wqe + 1;
+	if (e->opcode & IBV_WC_RECV && unlikely(!qp->rq.ring))
+		return true; /* not written by a valid producer */
+	if (e->opcode & IBV_WC_RECV && rq_kept_set(&qp->rq)) {
+		poll_settle_kept(cq->ctx, &qp->rq, qp->sh->pd, e->wqe, e, p);
+	} else if (e->opcode & IBV_WC_RECV) {
+		poll_place(qp->ctx, qp->sh->pd, rq_slot(&qp->rq, e->wqe),
+			   qp->rq.max_sge, e);
+		poll_settle_tail(p, &qp->rq.tail, qp->rq.mask);
+	} else {
+		poll_settle_tail(p, &qp->sq.tail, qp->sq.mask);
+	}
+	return true;
+}
+
+/*
+ * Return whether the words at the head cannot result from the ring protocol.
+ *
+ * A shared head ahead of cq->head, or a claim for a later position, is valid
+ * only if a forked process polls this ring too. The load of the shared head
+ * is acquire so that cq->forked, set before that fork, is visible.
+ */
+static bool poll_is_damaged(const struct urxe_cq *cq, uint64_t claim)
+{
+	const struct cq_ring *r = &cq->ring;
+	uint64_t word = load_relaxed(&r->entry[cq->head & r->mask].word);
+	uint32_t told = load_acquire(r->head);
+
+	if ((cqe_pos(claim) - cq->head) & r->mask ||
+	    (cqe_pos(word) - cq->head) & r->mask ||
+	    cqe_state(word) != CQE_READY ||
+	    (cqe_state(claim) != CQE_CLAIMED &&
+	     cqe_state(claim) != CQE_MOVED) ||
+	    (int32_t)(told - cq->head) < 0)
+		return true;
+	return !load_relaxed(&cq->forked) &&
+	       (told != cq->head || (int32_t)(cqe_pos(claim) - cq->head) > 0);
+}
+
+/*
+ * Handle a head entry that is not READY. Return true if it was skipped
+ * because the producer that claimed it is dead, or if it has become READY.
+ * Break the CQ if its ring is damaged.
+ */
+static bool __attribute__((cold, noinline)) poll_skip_dead(struct urxe_cq *cq)
+{
+	const struct cq_ring *r = &cq->ring;
+	const uint64_t claim = load_acquire(&r->claim[cq->head & r->mask]);
+	const uint32_t owner = cqe_owner(claim);
+	uint64_t now;
+
+	store_relaxed(&cq->closely, false);
+	if (!cq_ring_is_claimed(claim, cq->head) || !cq_is_ours(cq)) {
+		if (unlikely(poll_is_damaged(cq, claim)))
+			cq_break(&cq->view, "its ring is damaged");
+		return false;
+	}
+	/* rate-limited by time: the program may poll rarely */
+	now = clock_now();
+	if (now < cq->ask_at)
+		return false;
+	if (!owner || !process_brief_is_dead(cq->ctx->fabric, owner)) {
+		cq->ask_at = now + STUCK_NS;
+		return false;
+	}
+	/* after the death was seen, all stores of that process are visible */
+	if (cq_ring_is_ready(&r->entry[cq->head & r->mask], cq->head))
+		return true;
+	urxe_note("a producer died while it completed: entry %u skipped",
+		  cq->head);
+	cq_ring_release(r, ++cq->head);
+	store_relaxed(&cq->closely, true); /* check the next claim */
+	return true;
+}
+
+static inline struct urxe_cqe *poll_ring_next(struct urxe_cq *cq)
+{
+	struct urxe_cqe *e;
+
+	do {
+		e = &cq->ring.entry[cq->head & cq->ring.mask];
+		if (likely(cq_ring_is_ready(e, cq->head)) && cq_is_ours(cq))
+			return e;
+	} while (unlikely(load_relaxed(&cq->closely)) && poll_skip_dead(cq));
+	return NULL;
+}
+
+struct urxe_cqe *poll_ring(struct urxe_cq *cq)
+{
+	return poll_ring_next(cq);
+}
+
+/*
+ * Release an entry, of the backlog or of the ring, and then the queue slots
+ * that its WR occupied.
+ */
+static inline void poll_release(struct urxe_cq *cq, const struct place *p)
+{
+	struct urxe_backlog *b = cq->backlog;
+
+	if (likely(!b)) {
+		cq_ring_release(&cq->ring, ++cq->head);
+	} else if (++b->head == b->count) {
+		cq->polled_before += b->count;
+		cq->backlog = NULL;
+		free(b);
+	}
+	if (likely(p->tail != NULL))
+		store_release(p->tail, p->end);
+	else if (p->kept)
+		rq_release(p->rq, p->kept);
+}
+
+/*
+ * Return the next completion, or NULL. The caller is inside the gate. It
+ * reads the entry and then calls poll_release().
+ */
+static inline struct urxe_cqe *poll_next(struct urxe_cq *cq, struct place *p)
+{
+	struct urxe_cqe *e;
+
+	for (;;) {
+		/* entries that a resize took from the old ring come first */
+		e = unlikely(cq->backlog != NULL) ?
+			    &cq->backlog->cqe[cq->backlog->head] :
+			    poll_ring_next(cq);
+		if (!e || likely(poll_settle(cq, e, p)))
+			return e;
+		poll_release(cq, p);
+	}
+}
+
+void poll_leaves_ring(struct urxe_cq *cq, struct urxe_cqe *e)
+{
+	struct place p;
+
+	poll_settle(cq, e, &p);
+}
+
+bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)
+{
+	struct place p;
+	struct urxe_cqe *e = poll_next(cq, &p);
+
+	if (!e)
+		return false;
+	memcpy(copy, e, sizeof(*copy));
+	poll_release(cq, &p);
+	return true;
+}
+
+/*
+ * Fast path: poll the ready entry @e at the head of the ring if it has no
+ * inline data and its queue has no kept receives, as most completions. Return
+ * false, with no queue changed, if the general path must be taken.
+ */
+static inline bool __attribute__((always_inline))
+poll_plain(struct urxe_cq *cq, const struct urxe_cqe *e, struct ibv_wc *wc)
+{
+	_Atomic uint32_t *tail;
+	uint32_t qpn, end, mask;
+	struct urxe_qp *qp;
+
+	if (unlikely(cq->backlog || !cq_is_ours(cq) || e->inline_len))
+		return false;
+	qpn = e->qpn;
+	qp = context_qp(cq->ctx, qpn);
+	if (unlikely(!qp || qp->qpn != qpn))
+		return false;
+	poll_fill_wc(e, wc);
+	end = e->wqe + 1;
+	tail = &qp->sq.tail;
+	mask = qp->sq.mask;
+	if (e->opcode & IBV_WC_RECV) {
+		if (unlikely(!qp->rq.ring || rq_kept_set(&qp->rq)))
+			return false;
+		tail = &qp->rq.tail;
+		mask = qp->rq.mask;
+	}
+	cq_ring_release(&cq->ring, ++cq->head);
+	/* not if beyond what the queue can hold (damaged entry) */
+	if (likely(end - load_relaxed(tail) - 1 <= mask))
+		store_release(tail, end);
+	return true;
+}
+
+static bool __attribute__((noinline))
+poll_other(struct urxe_cq *cq, struct ibv_wc *wc)
+{
+	struct place p;
+	struct urxe_cqe *e = poll_next(cq, &p);
+
+	if (!e)
+		return false;
+	poll_fill_wc(e, wc);
+	poll_release(cq, &p);
+	return true;
+}
+
+static int __attribute__((cold, noinline)) poll_wake(struct urxe_cq *cq)
+{
+	mutex_wake(&cq->lock);
+	return 0;
+}
+
+static inline const struct urxe_cqe *poll_head(const struct urxe_cq *cq)
+{
+	return &cq->ring.entry[cq->head & cq->ring.mask];
+}
+
+/*
+ * Leave the gate and release the lock that poll_quick() or poll_late() took,
+ * and note the number of completions. Return @got.
+ */
+static inline int poll_leave(struct urxe_cq *cq, int got)
+{
+	gate_leave(&cq->gate);
+	cq_note_poll(cq, got);
+	if (unlikely(!cq->quick))
+		cq_unlock(cq);
+	else if (mutex_unlock_cheap(&cq->lock))
+		poll_wake(cq);
+	return got;
+}
+
+/*
+ * Poll up to @n completions, of which @got are already in @wc. The caller is
+ * inside the gate, which is left.
+ */
+static int __attribute__((noinline))
+poll_some(struct urxe_cq *cq, int n, struct ibv_wc *wc, int got)
+{
+	while (got < n && poll_other(cq, &wc[got]))
+		got++;
+	return poll_leave(cq, got);
+}
+
+/* The same, with the ready entry @e at the head. */
+static int __attribute__((noinline))
+poll_ready(struct urxe_cq *cq, int n, struct ibv_wc *wc,
+	   const struct urxe_cqe *e)
+{
+	int got = 0;
+
+	if (unlikely(n <= 0))
+		return poll_leave(cq, 0);
+	do {
+		if (unlikely(!poll_plain(cq, e, &wc[got])))
+			return poll_some(cq, n, wc, got);
+		if (++got == n)
+			break;
+		e = poll_head(cq);
+	} while (cq_ring_is_ready(e, cq->head));
+	return poll_leave(cq, got);
+}
+
+void poll_waits(struct urxe_cq *cq)
+{
+	store_relaxed(&cq->closely, true);
+	if (load_relaxed(&cq->empty) < IDLE_POLLS)
+		return;
+	store_relaxed(&cq->empty, 0);
+	idle_give_way();
+}
+
+/*
+ * Slow path of poll_cq(): progress of the QPs is pending, the idle check is
+ * due, or another thread holds the lock.
+ */
+static int __attribute__((noinline))
+poll_late(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+{
+	poll_begin(cq);
+	cq_lock(cq);
+	gate_enter(&cq->gate);
+	return poll_some(cq, n, wc, 0);
+}
+
+/*
+ * Enter the gate after an outsider, which does not take cq->lock, has claimed
+ * it.
+ */
+static int __attribute__((cold, noinline))
+poll_after_outsider(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+{
+	gate_enter_slow(&cq->gate);
+	return poll_some(cq, n, wc, 0);
+}
+
+/*
+ * The fast path. On an empty CQ this function is the whole poll, and
+ * everything on that path is inlined, so that no registers are saved.
+ */
+static inline int __attribute__((always_inline))
+poll_quick(struct urxe_cq *cq, int n, struct ibv_wc *wc, bool locks)
+{
+	const uint32_t empty = load_relaxed(&cq->empty);
+	const struct urxe_cqe *e;
+	uint32_t head, seq;
+
+	if (unlikely(empty % POLL_LOOKS == 0 || poll_has_progress(cq)) ||
+	    unlikely(locks && !mutex_trylock(&cq->lock)))
+		return poll_late(cq, n, wc);
+	seq = presence_enter_cheap(&cq->gate.insider);
+	if (unlikely(load_acquire(&cq->gate.claimed)))
+		return poll_after_outsider(cq, n, wc);
+	head = cq->head;
+	e = &cq->ring.entry[head & cq->ring.mask];
+	if (cq_ring_is_ready(e, head))
+		return poll_ready(cq, n, wc, e);
+	if (unlikely(load_relaxed(&cq->closely)))
+		return poll_some(cq, n, wc, 0);
+	presence_leave_at(&cq->gate.insider, seq);
+	store_relaxed(&cq->empty, empty + 1);
+	if (locks && mutex_unlock_cheap(&cq->lock))
+		return poll_wake(cq);
+	return 0;
+}
+
+/*
+ * The CQ is single-threaded, so that the gate is its only lock, or the system
+ * has no membarrier(2) and the gate needs full barriers.
+ */
+static int __attribute__((noinline))
+poll_alone(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+{
+	return likely(presence_cheap && cq->single_threaded) ?
+		       poll_quick(cq, n, wc, false) :
+		       poll_late(cq, n, wc);
+}
+
+int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+{
+	return likely(cq->quick) ? poll_quick(cq, n, wc, true) :
+				   poll_alone(cq, n, wc);
+}
+
+void poll_drop(struct urxe_cq *cq)
+{
+	struct place p;
+
+	if (!gate_trylock(&cq->gate))
+		return;
+	while (poll_next(cq, &p))
+		poll_release(cq, &p);
+	gate_unlock(&cq->gate);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Polling: the consumer's side of a completion queue (shared/cq_ring.h).  The
+ * poller holds cq_lock() and is inside cq->gate; other threads of the process
+ * that read the ring enter the gate as well.
+ */
+#pragma once
+
+#include "engine/cq/cq_scan.h"
+#include "engine/core/idle.h"
+#include "engine/exec/retry.h"
+
+/* Does a QP of cq need progress: a broken QP, a timer, or a transport? */
+static inline bool poll_has_progress(const struct urxe_cq *cq)
+{
+	return load_relaxed(&cq->sh->attention) || load_relaxed(&cq->stalled);
+}
+
+/* Make progress on the QPs of cq, before polling. */
+static inline void poll_progress(struct urxe_cq *cq)
+{
+	if (unlikely(poll_has_progress(cq)))
+		retry_progress(cq);
+}
+
+/*
+ * Interval, in empty polls, between checks of the claim of the entry at the
+ * head.  Claims are in cache lines that producers write.
+ */
+#define POLL_LOOKS 64
+static_assert(IDLE_POLLS % POLL_LOOKS == 0, "one count for both");
+
+/* Request a check of that claim; yield if the poller is idle (idle.h). */
+void poll_waits(struct urxe_cq *cq);
+
+/* Begin a poll.  A yield comes first, so that it does not delay a CQE. */
+static inline void poll_begin(struct urxe_cq *cq)
+{
+	if (unlikely(load_relaxed(&cq->empty) % POLL_LOOKS == 0))
+		poll_waits(cq);
+	poll_progress(cq);
+}
+
+/*
+ * Take the next completion: copy it, place its inline data, and release its
+ * entry and the queue slots of its WR.  False if there is none.  The caller
+ * is inside the gate.
+ */
+bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy);
+
+/* vendor_err is the status, for requester and responder alike. */
+static inline uint32_t poll_vendor_err(const struct urxe_cqe *e)
+{
+	return e->status;
+}
+
+/*
+ * The sl field.  Without a VLAN there is no service level.  By annex
+ * A17.4.5.1 the completion of a datagram tells which header was received.  As
+ * there is no field for that, NICs report it in sl: 8 | 1 for IPv6 over UDP,
+ * 8 | 2 for IPv4, 0 for RoCE v1.  UCX up to 1.18 depends on it.
+ */
+static inline uint8_t poll_sl(const struct urxe_cqe *e)
+{
+	if (!(e->wc_flags & IBV_WC_GRH))
+		return 0;
+	if (e->wc_flags & URXE_CQE_ROCE_V1)
+		return 0;
+	return e->wc_flags & URXE_CQE_IPV4 ? 8 | 2 : 8 | 1;
+}
+
+/* Convert a CQE to a struct ibv_wc. */
+static inline void poll_fill_wc(const struct urxe_cqe *e, struct ibv_wc *wc)
+{
+	wc->wr_id = e->wr_id;
+	wc->status = e->status;
+	wc->opcode = e->opcode;
+	wc->vendor_err = poll_vendor_err(e);
+	wc->byte_len = e->byte_len;
+	wc->imm_data = e->imm;
+	wc->qp_num = e->qpn;
+	wc->src_qp = e->src_qp;
+	wc->wc_flags = e->wc_flags & ~URXE_CQE_OWN_FLAGS;
+	wc->pkey_index = 0;
+	wc->slid = 0;
+	wc->sl = poll_sl(e);
+	wc->dlid_path_bits = 0;
+}
+
+/*
+ * Return the entry at the head of the ring if it is ready, else NULL.
+ * Entries that dead producers have claimed are skipped.
+ */
+struct urxe_cqe *poll_ring(struct urxe_cq *cq);
+
+/*
+ * Place the inline data of an entry that is moved to the backlog, because the
+ * data has to be copied from the arena.
+ */
+void poll_leaves_ring(struct urxe_cq *cq, struct urxe_cqe *e);
+
+/* Return unpolled receives to their SRQs, when the CQ is destroyed. */
+void poll_drop(struct urxe_cq *cq);
+
+/* ibv_poll_cq */
+int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc);

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Grace periods: a destroyer waits here until no requester uses the object
+ * that it has invalidated. shared/guard.h has the protocol and its memory
+ * order, and lists the destroyers that call these functions.
+ *
+ * The destroyer scans the guards of all QPs, except those in idle groups, and
+ * the guards of the socket owners. It waits for each guard that is raised and
+ * names the object. The wait for a guard ends when the guard changes, or when
+ * the process that raised it is dead. After that the destroyer waits for
+ * bouncers (bounce.h). quiesce_qp() checks a single guard if only one QP can
+ * send requests to the QP.
+ *
+ * tests/model/guard.pml and tests/model/guard_group.pml check the protocol.
+ */
+#include "base/clock.h"
+#include "engine/copy/bounce.h"
+#include "quiesce.h"
+#include "service.h"
+
+/* A raised guard, and the object that the destroyer waits for. */
+struct busy {
+	struct urxe_fabric *f;
+	const struct urxe_guard *guard;
+	uint64_t entry; /* directory entry of the QP */
+	uint32_t own; /* context slot of the guard's QP */
+	const struct guard_thing *thing;
+	uint32_t asked; /* number of liveness checks so far */
+	uint64_t until; /* deadline of clock_now(); 0: none */
+	bool late;
+};
+
+/*
+ * Return whether the process that raised the guard is dead. If it had no ID,
+ * the liveness of its context decides.
+ */
+static bool busy_is_dead(const struct busy *b)
+{
+	uint32_t slot, gen, owner = load_relaxed(&b->guard->owner);
+
+	if (owner)
+		return process_is_dead(b->f, owner);
+	return !qpn_lookup(b->f->dev, URXE_DIR_QPN(b->entry), &slot, &gen) ||
+	       !fabric_context_alive(b->f, slot, gen);
+}
+
+/*
+ * Liveness checks between two requests to the owning process to verify its
+ * guards.
+ */
+#define ASK_OWNER 32
+
+/*
+ * Wait condition: return true if the guard does not concern the object any
+ * more, its process is dead, or the deadline has passed.
+ *
+ * If the guard stays raised, its word may be damaged. The owning process is
+ * requested to verify its guards (qp_check_guard() in qp.c).
+ */
+static bool busy_is_over(void *arg)
+{
+	struct busy *b = arg;
+
+	if (!guard_concerns(b->guard, b->own, b->thing) || busy_is_dead(b))
+		return true;
+	if (++b->asked % ASK_OWNER == 0)
+		service_ask_guards(b->f, b->own);
+	return false;
+}
+
+/*
+ * Load guard @i into @b. Return true if it is raised and may concern the
+ * object.
+ */
+static bool quiesce_look(struct busy *b, uint32_t i)
+{
+	b->guard = &b->f->dev->guard[i];
+	if (!presence_is_inside(&b->guard->requester))
+		return false;
+	/* the QP stored its entry before it raised the guard */
+	b->entry = load_seq_cst(&b->f->dev->qp[i]);
+	b->own = URXE_DIR_CTX(b->entry);
+	return b->entry && guard_concerns(b->guard, b->own, b->thing);
+}
+
+/*
+ * The same for the guard of socket owner slot @i. It may be that of a former
+ * socket owner that is stopped. A socket owner uses nothing of a context of
+ * its own.
+ */
+static bool quiesce_look_wire(struct busy *b, uint32_t i)
+{
+	b->guard = &b->f->dev->wire.seat[i].guard;
+	b->entry = 0;
+	b->own = URXE_MAX_CTX;
+	return presence_is_inside(&b->guard->requester) &&
+	       guard_concerns(b->guard, b->own, b->thing);
+}
+
+static uint32_t quiesce_high(const struct urxe_dev *dev)
+{
+	/*
+	 * seq_cst, as is the load of the entry: a requester whose guard is
+	 * not scanned looks the object up after this load
+	 */
+	uint32_t high = load_seq_cst(&dev->qp_high);
+
+	return high < URXE_MAX_QP ? high : URXE_MAX_QP;
+}
+
+static enum urxe_call_kind busy_call(const struct busy *b)
+{
+	switch (b->thing->kind) {
+	case GUARD_OF_MR:
+		return URXE_CALL_QUIESCE_MR;
+	case GUARD_OF_MW:
+		return URXE_CALL_QUIESCE_MW;
+	case GUARD_OF_CQ:
+		return URXE_CALL_QUIESCE_CQ;
+	case GUARD_OF_SRQ:
+		return URXE_CALL_QUIESCE_SRQ;
+	default:
+		return URXE_CALL_QUIESCE_QP;
+	}
+}
+
+/* Wait for guard @i, counted through the QPs and then the socket owners. */
+static void busy_wait(struct busy *b, uint32_t i)
+{
+	struct urxe_call *call =
+		call_begin(b->f, busy_call(b), b->thing->slot, i, 0);
+
+	b->late = !presence_wait_until(&b->guard->requester, b->until,
+				       busy_is_over, b);
+	call_end(call);
+}
+
+static void quiesce_guard(struct busy *b, uint32_t i)
+{
+	if (quiesce_look(b, i))
+		busy_wait(b, i);
+}
+
+/*
+ * Sum up the sequence counters of a group's guards. Return false if any guard
+ * is raised.
+ */
+static bool group_is_down(const struct urxe_dev *dev, uint32_t group,
+			  uint64_t *passed)
+{
+	const struct urxe_guard *g = &dev->guard[group * URXE_GUARD_GROUP];
+	uint32_t i, seq;
+
+	*passed = 0;
+	for (i = 0; i < URXE_GUARD_GROUP; i++) {
+		seq = load_seq_cst(&g[i].requester.seq);
+		if (seq & 1)
+			return false;
+		*passed += seq;
+	}
+	return true;
+}
+
+/*
+ * The sums that this process read last. Only a hint: storing GUARD_DOUBTED
+ * costs working requesters a read-modify-write.
+ */
+static _Atomic uint64_t last_passed[URXE_GUARD_GROUPS];
+
+/*
+ * Return a busy group to idle if no guard is raised, and none was since this
+ * process last read the group. See GUARD_DOUBTED in shared/guard.h.
+ */
+static void group_look(struct urxe_dev *dev, uint32_t group)
+{
+	_Atomic uint64_t *word = &dev->guard_group[group];
+	uint64_t passed, doubt;
+
+	if (!group_is_down(dev, group, &passed))
+		return;
+	if (exchange_relaxed(&last_passed[group], passed) != passed)
+		return;
+	if (guard_group_doubt(word, &doubt) &&
+	    group_is_down(dev, group, &passed))
+		guard_group_idle(word, doubt);
+}
+
+/*
+ * Return @i, or the first guard of the next group that is not idle, or a
+ * value >= @high.
+ */
+static uint32_t quiesce_next(const struct urxe_dev *dev, uint32_t i,
+			     uint32_t high)
+{
+	while (i < high &&
+	       !guard_group_is_busy(&dev->guard_group[i / URXE_GUARD_GROUP]))
+		i += URXE_GUARD_GROUP;
+	return i;
+}
+
+static void quiesce_group(struct busy *b, uint32_t first, uint32_t high)
+{
+	uint32_t i, end = first + URXE_GUARD_GROUP;
+
+	for (i = first; i < end && i < high && !b->late; i++)
+		quiesce_guard(b, i);
+	group_look(b->f->dev, first / URXE_GUARD_GROUP);
+}
+
+static void quiesce_wire(struct busy *b)
+{
+	uint32_t i;
+
+	for (i = 0; i < URXE_WIRE_SEATS && !b->late; i++)
+		if (quiesce_look_wire(b, i))
+			busy_wait(b, URXE_MAX_QP + i);
+}
+
+static bool quiesce_until(struct urxe_fabric *f, struct urxe_arena *a,
+			  const struct guard_thing *t, uint64_t until)
+{
+	struct busy b = { .f = f, .thing = t, .until = until };
+	uint32_t i, high = quiesce_high(f->dev);
+
+	for (i = quiesce_next(f->dev, 0, high); i < high && !b.late;
+	     i = quiesce_next(f->dev, i + URXE_GUARD_GROUP, high))
+		quiesce_group(&b, i, high);
+	if (!b.late)
+		quiesce_wire(&b);
+	/* copies requested by requesters that died must end, too */
+	return !b.late && bounce_quiesce(f, a, until);
+}
+
+static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,
+			   const struct guard_thing *t)
+{
+	quiesce_until(f, a, t, 0);
+}
+
+void quiesce_mr(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
+		uint32_t pd)
+{
+	quiesce_guards(f, a,
+		       &(struct guard_thing){ GUARD_OF_MR, a->slot, key, pd });
+}
+
+bool quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
+		uint64_t until)
+{
+	const struct guard_thing t = { GUARD_OF_MW, a->slot, key, 0 };
+
+	return quiesce_until(f, a, &t, until);
+}
+
+void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn,
+		uint32_t from)
+{
+	const struct guard_thing t = { GUARD_OF_QP, a->slot, qpn, 0 };
+	struct busy b = { .f = f, .thing = &t };
+
+	if (!from) {
+		quiesce_guards(f, a, &t);
+		return;
+	}
+	quiesce_guard(&b, qpn_index(from));
+	bounce_quiesce(f, a, 0);
+}
+
+void quiesce_srq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index)
+{
+	quiesce_guards(
+		f, a, &(struct guard_thing){ GUARD_OF_SRQ, a->slot, index, 0 });
+}
+
+void quiesce_cq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index)
+{
+	quiesce_guards(f, a,
+		       &(struct guard_thing){ GUARD_OF_CQ, a->slot, index, 0 });
+}
+
+bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer)
+{
+	const struct guard_thing t = { GUARD_OF_QP, 0, qpn, 0 };
+	struct busy b = { .f = f, .thing = &t };
+	uint32_t i;
+
+	if (quiesce_look(&b, qpn_index(peer)) && !busy_is_dead(&b))
+		return true;
+	for (i = 0; i < URXE_WIRE_SEATS; i++)
+		if (quiesce_look_wire(&b, i) && !busy_is_dead(&b))
+			return true;
+	return false;
+}
+
+bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
+		 const struct guard_thing *t)
+{
+	return quiesce_until(f, a, t, clock_now() + QUIESCE_TRY_NS);
+}
