@@ -23,15 +23,17 @@ PRELOAD = TREE + ["kernel-shim/preload"]
 ENGINE_FOLDERS = ["provider/engine/" + name for name in (
     "core", "mem", "adopt", "copy", "run", "cq", "qp", "mr", "exec", "poll")]
 ENGINE = FABRIC + ENGINE_FOLDERS + ["provider/engine"]
-VERBS = ENGINE + ["provider/abi/pabi", "provider/verbs"]
-ROOMS = ["provider/adversary", "provider/referee", "provider/recorder",
-         "provider/wire"]
+VERBS = ENGINE + ["provider/abi/pabi", "provider/verbs", "provider/verbs/mr"]
+INTERPOSERS = ["provider/adversary", "provider/referee", "provider/recorder",
+               "provider/wire"]
+WIRE = VERBS + CHAOS + ["kernel-shim/wire/crc", "kernel-shim/wire", "kernel-shim/cm"]
 LAYERS = {
     "kernel-shim/base": [],
     "kernel-shim/chaos": ["kernel-shim/base"],
     "kernel-shim/shared": ["kernel-shim/base"],
     "kernel-shim/fabric": SHARED,
-    "kernel-shim/wire": [],
+    "kernel-shim/wire/crc": [],
+    "kernel-shim/wire": ["kernel-shim/wire/crc"],
     "kernel-shim/trace": ["kernel-shim/base", "kernel-shim/wire"],
     "kernel-shim/cm": FABRIC + ["kernel-shim/wire"],
     "kernel-shim/preload/tree": FABRIC,
@@ -45,11 +47,19 @@ LAYERS = {
        for i, folder in enumerate(ENGINE_FOLDERS)},
     "provider/engine": FABRIC + ENGINE_FOLDERS,
     "provider/verbs": ENGINE + ["provider/abi/pabi"],
+    "provider/verbs/mr": ENGINE + ["provider/abi/pabi", "provider/verbs"],
     "provider/adversary": VERBS + CHAOS,
-    "provider/referee": VERBS + CHAOS,
+    "provider/referee/report": VERBS + CHAOS,
+    "provider/referee/ranges": ENGINE,
+    "provider/referee": VERBS + CHAOS + ["provider/referee/report",
+                                         "provider/referee/ranges"],
     "provider/recorder": VERBS + ["kernel-shim/trace"],
-    "provider/wire": VERBS + CHAOS + ["kernel-shim/wire", "kernel-shim/cm"],
-    "provider/abi": VERBS + CHAOS + ROOMS,
+    "provider/wire/socket": WIRE,
+    "provider/wire/requester": WIRE + ["provider/wire/socket"],
+    "provider/wire/responder": WIRE + ["provider/wire/socket"],
+    "provider/wire": WIRE + ["provider/wire/socket", "provider/wire/requester",
+                             "provider/wire/responder"],
+    "provider/abi": VERBS + CHAOS + INTERPOSERS,
     "tools": CM + ["kernel-shim/chaos", "kernel-shim/trace",
                    "provider/abi/pabi"],
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "wire/address.h"
-#include "wire/crc32.h"
+#include "wire/crc/crc32.h"
 #include "wire/field.h"
 
 bool wire_gid_is_ipv4(const uint8_t gid[16])

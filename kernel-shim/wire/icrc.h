@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/crc32.h"
+#include "wire/crc/crc32.h"
 #include "wire/packet.h"
 
 /*

@@ -30,7 +30,7 @@
 #include "engine/run/service.h"
 #include "verbs/context.h"
 #include "verbs/event.h"
-#include "verbs/memlock.h"
+#include "verbs/mr/memlock.h"
 #include "verbs/verbs.h"
 
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -15,7 +15,7 @@
 #include "engine/core/process.h"
 #include "pabi/family.h"
 #include "pabi/pabi.h"
-#include "verbs/memlock.h"
+#include "verbs/mr/memlock.h"
 
 #define URXE_ABI_VERSION 1
 

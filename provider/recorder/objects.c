@@ -8,7 +8,7 @@
 #include "engine/qp/qp.h"
 #include "recorder.h"
 #include "trace/trace.h"
-#include "verbs/mr_ex.h"
+#include "verbs/mr/mr_ex.h"
 #include "verbs/qp.h"
 
 static struct pabi_ops next;

@@ -26,7 +26,7 @@
 #include "base/madvise.h"
 #include "engine/qp/qp.h"
 #include "engine/mem/vma.h"
-#include "journal.h"
+#include "referee/ranges/journal.h"
 #include "memory_wr.h"
 #include "verbs/qp.h"
 

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "limits.h"
 #include "referee.h"
-#include "verbs/memlock.h"
+#include "verbs/mr/memlock.h"
 #include "verbs/qp.h"
 
 /* ------------------------------------------------------- CQs */

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #include "engine/core/opcode.h"
-#include "journal.h"
+#include "referee/ranges/journal.h"
 #include "memory.h"
 #include "memory_wr.h"
 #include "verbs/context.h"

@@ -6,9 +6,9 @@
  */
 #pragma once
 
-#include "flight_table.h"
+#include "referee/ranges/flight_table.h"
 #include "shadow.h"
-#include "snapshot.h"
+#include "referee/ranges/snapshot.h"
 
 enum memory_use {
 	MEMORY_SOURCE, /* the device reads it: a send, a WRITE, ... */

@@ -20,7 +20,7 @@
 #include "shadow.h"
 #include "unmapped.h"
 #include "unpolled.h"
-#include "verbs/mr_ex.h"
+#include "verbs/mr/mr_ex.h"
 
 /* Add the shadow of a new object of a type without further members. */
 static void made(enum shadow_type type, const void *handle,

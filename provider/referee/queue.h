@@ -21,8 +21,8 @@
 #include <pthread.h>
 
 #include "engine/qp/wqe.h"
-#include "finding.h"
-#include "stack.h"
+#include "referee/report/finding.h"
+#include "referee/report/stack.h"
 
 struct shadow;
 struct shadow_cq;

@@ -7,12 +7,12 @@
 #include <time.h>
 
 #include "failed.h"
-#include "finding.h"
+#include "referee/report/finding.h"
 #include "leave.h"
 #include "memory.h"
 #include "referee.h"
 #include "shadow.h"
-#include "suppress.h"
+#include "referee/report/suppress.h"
 #include "unmapped.h"
 #include "unpolled.h"
 

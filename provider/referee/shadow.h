@@ -17,7 +17,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/compiler.h"
-#include "finding.h"
+#include "referee/report/finding.h"
 #include "queue.h"
 
 /* TYPE(name, text in findings) */

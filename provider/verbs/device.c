@@ -10,13 +10,33 @@
 
 #include "context.h"
 #include "engine/cq/cq_moderate.h"
-#include "odp.h"
 #include "verbs.h"
 
 /* bits of device_cap_flags_ex that verbs.h does not define */
 #define CAP_FLUSH_GLOBAL (1ull << 38)
 #define CAP_FLUSH_PERSISTENT (1ull << 39)
 #define CAP_ATOMIC_WRITE (1ull << 40)
+
+/* bits of enum ibv_odp_transport_cap_bits that older headers do not define */
+#define ODP_FLUSH (1u << 6)
+#define ODP_ATOMIC_WRITE (1u << 7)
+
+static void device_fill_odp(struct ibv_device_attr_ex *attr)
+{
+	const uint32_t datagram = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+				  IBV_ODP_SUPPORT_SRQ_RECV;
+	const uint32_t unreliable = datagram | IBV_ODP_SUPPORT_WRITE;
+	const uint32_t reliable = unreliable | IBV_ODP_SUPPORT_READ |
+				  IBV_ODP_SUPPORT_ATOMIC | ODP_FLUSH |
+				  ODP_ATOMIC_WRITE;
+
+	attr->odp_caps.general_caps = IBV_ODP_SUPPORT |
+				      IBV_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = unreliable;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = datagram;
+	attr->xrc_odp_caps = reliable;
+}
 
 static void device_fill_limits(const struct urxe_dev *dev,
 			       struct ibv_device_attr *a)
@@ -74,7 +94,7 @@ int urxe_query_device_ex(struct ibv_context *ibctx,
 		return EINVAL;
 	memset(&full, 0, sizeof(full));
 	device_fill_limits(dev, &full.orig_attr);
-	odp_caps(&full);
+	device_fill_odp(&full);
 	full.device_cap_flags_ex = full.orig_attr.device_cap_flags |
 				   CAP_FLUSH_GLOBAL | CAP_FLUSH_PERSISTENT |
 				   CAP_ATOMIC_WRITE;

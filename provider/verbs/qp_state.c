@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "access.h"
 #include "ah.h"
 #include "engine/copy/bounce.h"
 #include "engine/qp/flush.h"
@@ -18,7 +19,6 @@
 #include "engine/exec/requester.h"
 #include "engine/qp/wait.h"
 #include "engine/qp/why.h"
-#include "mr.h"
 #include "qp.h"
 #include "verbs.h"
 

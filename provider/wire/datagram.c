@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "count.h"
+#include "wire/socket/count.h"
 #include "engine/core/log.h"
 #include "engine/exec/part.h"
 #include "engine/exec/ud.h"
 #include "engine/qp/why.h"
-#include "message.h"
-#include "port.h"
-#include "requester.h"
+#include "wire/socket/message.h"
+#include "wire/socket/port.h"
+#include "wire/requester/roce_requester.h"
 #include "verbs/ah.h"
 #include "wire/psn.h"
 

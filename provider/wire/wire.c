@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "engine/core/log.h"
-#include "groups.h"
+#include "wire/socket/groups.h"
 #include "fate.h"
-#include "holder.h"
-#include "port.h"
-#include "requester.h"
+#include "socket_owner.h"
+#include "wire/socket/port.h"
+#include "wire/requester/roce_requester.h"
 #include "resolve.h"
 #include "verbs/ah.h"
 #include "verbs/context.h"

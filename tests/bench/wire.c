@@ -24,7 +24,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "wire/crc32.h"
+#include "wire/crc/crc32.h"
 #include "wire/receiver.h"
 #include "wire/sender.h"
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "engine/core/process.h"
-#include "referee/flight_table.h"
-#include "referee/snapshot.h"
+#include "referee/ranges/flight_table.h"
+#include "referee/ranges/snapshot.h"
 #include "unit.h"
 
 #define ROOM (4u << 20)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The send window (wire/window.h): room, acknowledgements, size. */
 #include "unit_base.h"
-#include "wire/window.h"
+#include "wire/requester/window.h"
 
 /* Initial PSNs; the last two have a window across 2^23 and 2^24. */
 static const uint32_t starts[] = { 0, 77, 0x7ffffe, 0xfffffe };

@@ -10,8 +10,8 @@
 #include "host.h"
 #include "parse.h"
 #include "verbs/qp.h"
-#include "wire/holder.h"
-#include "wire/server.h"
+#include "wire/socket_owner.h"
+#include "wire/responder/server.h"
 
 struct host host;
 

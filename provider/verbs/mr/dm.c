@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "context.h"
+#include "verbs/context.h"
 #include "engine/core/log.h"
 #include "engine/mem/peer.h"
 #include "engine/core/process.h"
 #include "mr.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 struct urxe_dm {
 	struct pabi_dm vdm;

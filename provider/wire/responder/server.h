@@ -21,12 +21,12 @@
  */
 #pragma once
 
-#include "count.h"
+#include "wire/socket/count.h"
 #include "engine/qp/qp.h"
 #include "engine/exec/responder.h"
-#include "groups.h"
+#include "wire/socket/groups.h"
 #include "read.h"
-#include "seat.h"
+#include "wire/socket/owner_slot.h"
 #include "wire/psn.h"
 #include "wire/receiver.h"
 #include "wire/sender.h"

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "engine/qp/qp.h"
-#include "seat.h"
+#include "owner_slot.h"
 #include "wire/packet.h"
 
 /* Return the entry of the arena's wire table, or NULL if the QP has none. */
@@ -35,8 +35,8 @@ static inline struct urxe_wire_qp *wire_entry(struct urxe_arena *a,
  * counted, which returns true.  Returns false if no QP qpn is connected with
  * that host, or if the QP has sent no request.
  */
-bool inbox_put(struct wire_seat *seat, uint32_t qpn, const struct wire_packet *p,
-	       const struct wire_path *path);
+bool inbox_put(struct wire_seat *seat, uint32_t qpn,
+	       const struct wire_packet *p, const struct wire_path *path);
 
 /* Consumer: the QP's owner, which holds the QP's lock ------------------ */
 

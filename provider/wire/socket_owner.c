@@ -14,8 +14,8 @@
 
 #include "base/thread.h"
 #include "engine/core/log.h"
-#include "holder.h"
-#include "server.h"
+#include "socket_owner.h"
+#include "wire/responder/server.h"
 #include "wire/address.h"
 
 /*
@@ -64,7 +64,8 @@ static bool is_stopped(struct wire_holder *h, uint32_t who)
 	bool again = h->suspect == who && h->turns == turns;
 
 	h->suspect = 0;
-	if (!process_thread_is_stopped(f, who, seat ? load_relaxed(&seat->tid) : 0))
+	if (!process_thread_is_stopped(f, who,
+				       seat ? load_relaxed(&seat->tid) : 0))
 		return false;
 	h->suspect = who;
 	h->turns = turns;

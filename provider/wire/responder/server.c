@@ -32,7 +32,7 @@
 #include <sys/mman.h>
 
 #include "cm/wire.h"
-#include "inbox.h"
+#include "wire/socket/inbox.h"
 #include "server.h"
 
 /* What the guard names: receives, their lkeys, and any rkey. */

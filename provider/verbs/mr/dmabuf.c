@@ -16,7 +16,7 @@
 #include "engine/mem/peer.h"
 #include "engine/core/process.h"
 #include "mr.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 /*
  * Check that the file has the range [@offset, @offset + @length).  Return 0,
@@ -101,7 +101,8 @@ static int dmabuf_reg_dm(struct urxe_pd *pd, uint64_t offset, size_t length,
 	    length <= size - offset && iova + length >= iova)
 		return mr_create(pd, &desc, PABI_MR_DMABUF, mr);
 	dm_heap_put(ctx->fabric, slot);
-	return fabric_fail(EINVAL, "a range that the device memory does not have");
+	return fabric_fail(EINVAL,
+			   "a range that the device memory does not have");
 }
 
 /* Register a file; the MR owns the mapping.  -errno */

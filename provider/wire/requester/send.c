@@ -11,9 +11,9 @@
 #include "engine/copy/transfer.h"
 #include "engine/qp/why.h"
 #include "engine/qp/wqe.h"
-#include "message.h"
-#include "port.h"
-#include "requester_state.h"
+#include "wire/socket/message.h"
+#include "wire/socket/port.h"
+#include "state.h"
 
 /* Limits on outstanding READ data, so that the responses fit in the inbox. */
 #define FETCH_BYTES (64u << 10) /* bytes of one request */

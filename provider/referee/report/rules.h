@@ -165,7 +165,7 @@ enum rule {
 #define RULE(name, ...) RULE_##name,
 	REFEREE_RULES(RULE)
 #undef RULE
-	RULES
+		RULES
 };
 
 struct rule_text {

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "context.h"
+#include "verbs/context.h"
 #include "engine/adopt/adopt.h"
 #include "engine/copy/bounce.h"
 #include "engine/mr/file.h"
@@ -25,9 +25,9 @@
 #include "memlock.h"
 #include "mr.h"
 #include "odp.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
-#define WRITE_ACCESS \
+#define WRITE_ACCESS                                        \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -38,8 +38,9 @@ int mr_check_access(unsigned int access, unsigned int known)
 				   access & ~known);
 	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
-		return fabric_fail(EINVAL,
-				   "remote write and atomic access need IBV_ACCESS_LOCAL_WRITE");
+		return fabric_fail(
+			EINVAL,
+			"remote write and atomic access need IBV_ACCESS_LOCAL_WRITE");
 	return 0;
 }
 
@@ -95,7 +96,8 @@ static int mr_describe_file(struct urxe_context *ctx, const struct vma *file,
 	if (!odp_populate(out->va, out->length, access & WRITE_ACCESS))
 		return 0;
 	mr_forget(ctx, out);
-	return fabric_fail(ENOMEM, "there is no room for all pages of the file");
+	return fabric_fail(ENOMEM,
+			   "there is no room for all pages of the file");
 }
 
 /*
@@ -160,9 +162,10 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 	ret = vma_check_ends(va, length + !length, access & WRITE_ACCESS,
 			     &file);
 	if (ret)
-		return fabric_fail(-ret,
-				   "not all of it is mapped%s, or its pages cannot be had (the end of the file, a full file system)",
-				   access & WRITE_ACCESS ? " and writable" : "");
+		return fabric_fail(
+			-ret,
+			"not all of it is mapped%s, or its pages cannot be had (the end of the file, a full file system)",
+			access & WRITE_ACCESS ? " and writable" : "");
 	if (file.shared)
 		out->flags |= URXE_MR_SHARED;
 	if (mr_may_adopt(&file, access))
@@ -294,9 +297,11 @@ int urxe_dereg_mr(struct pabi_mr *vmr)
 		return ENOENT;
 	ret = key_revoke(ctx, vmr->mr.lkey, true);
 	if (ret) {
-		urxe_why("ibv_dereg_mr: %s", ret == -EBUSY ?
-			 "a memory window is bound to it" :
-			 "another process of this context destroyed it");
+		urxe_why(
+			"ibv_dereg_mr: %s",
+			ret == -EBUSY ?
+				"a memory window is bound to it" :
+				"another process of this context destroyed it");
 		return -ret;
 	}
 	mr_forget(ctx, mr->key);

@@ -29,8 +29,8 @@
 #include "engine/run/service.h"
 #include "engine/qp/why.h"
 #include "engine/qp/wqe.h"
-#include "message.h"
-#include "requester_state.h"
+#include "wire/socket/message.h"
+#include "state.h"
 
 /*
  * A quarter of the PSN space may be in flight, so that comparison of PSNs is

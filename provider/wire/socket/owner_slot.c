@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Owner slots of the wire socket, see seat.h. */
 #include "shared/guard.h"
-#include "seat.h"
+#include "owner_slot.h"
 
 /* Claim an owner slot that is free or whose owner is dead. */
 static bool seat_claim(struct urxe_fabric *f, struct urxe_wire_seat *sh,

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "wire/crc32.h"
+#include "crc32.h"
 
 #if defined(__x86_64__)
 #define WIRE_CRC32_X86 1

@@ -13,9 +13,9 @@
 #include "engine/exec/requester.h"
 #include "engine/qp/wait.h"
 #include "engine/qp/wqe.h"
-#include "pd.h"
-#include "qp.h"
-#include "verbs.h"
+#include "verbs/pd.h"
+#include "verbs/qp.h"
+#include "verbs/verbs.h"
 
 struct urxe_mw {
 	struct ibv_mw mw;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * On-demand paging: registration and capabilities.  engine/odp.h explains how
+ * Registration of memory for on-demand paging.  engine/odp.h explains how
  * such memory is accessed.
  */
 #pragma once
-
-#include <infiniband/verbs.h>
 
 #include "shared/layout.h"
 
@@ -14,5 +12,3 @@
  * -EINVAL; fabric_why() has the reason.
  */
 int odp_describe(struct urxe_key *desc);
-/* Set the ODP capabilities in @attr. */
-void odp_caps(struct ibv_device_attr_ex *attr);

@@ -13,9 +13,9 @@
 #pragma once
 
 #include "engine/qp/wqe.h"
-#include "count.h"
-#include "inbox.h"
-#include "requester.h"
+#include "wire/socket/count.h"
+#include "wire/socket/inbox.h"
+#include "roce_requester.h"
 #include "window.h"
 
 #define FETCHES URXE_MAX_RD_ATOM

@@ -20,7 +20,7 @@
 #include "engine/mem/mem.h"
 #include "memlock.h"
 #include "mr.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 /* Describe the MR after the change in @out.  0 or -errno */
 static int rereg_describe(struct urxe_mr *mr, int flags, void *addr,
@@ -47,9 +47,9 @@ static int rereg_describe(struct urxe_mr *mr, int flags, void *addr,
 	}
 	/* without CHANGE_TRANSLATION the iova does not change */
 	return mr_describe(mr->ctx, addr, length,
-			   moves || k->access & IBV_ACCESS_ZERO_BASED
-				   ? (uintptr_t)addr
-				   : k->iova,
+			   moves || k->access & IBV_ACCESS_ZERO_BASED ?
+				   (uintptr_t)addr :
+				   k->iova,
 			   access, out);
 }
 

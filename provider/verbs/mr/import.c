@@ -15,7 +15,7 @@
 #include "engine/core/log.h"
 #include "mr.h"
 #include "shared/bitmap.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
 /*
  * Return the entry of the MR that @handle names, and its live word in *@live,
@@ -28,8 +28,7 @@ static struct urxe_key *import_find(struct urxe_context *ctx, uint32_t handle,
 	struct urxe_key *k;
 
 	if (!handle || handle >= load_acquire(&a->key_high) ||
-	    handle >= URXE_MAX_KEY ||
-	    !bitmap_test(a->key_map, handle))
+	    handle >= URXE_MAX_KEY || !bitmap_test(a->key_map, handle))
 		return NULL;
 	k = &a->key[handle];
 	*live = load_acquire(&k->live);

@@ -10,8 +10,8 @@
 #include "engine/qp/wait.h"
 #include "engine/qp/why.h"
 #include "engine/qp/wqe.h"
-#include "message.h"
-#include "requester_state.h"
+#include "wire/socket/message.h"
+#include "state.h"
 
 #define RNR_ENDLESS 7
 

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "abi/pabi/pabi.h"
-#include "pd.h"
+#include "verbs/access.h"
+#include "verbs/pd.h"
 
 struct urxe_mr {
 	struct pabi_mr vmr;
@@ -30,18 +31,6 @@ static inline bool mr_is_named(const struct urxe_mr *mr)
 	return mr->vmr.mr.handle == index &&
 	       URXE_KEY_INDEX(mr->vmr.mr.lkey) == index;
 }
-
-#define MR_BASIC_ACCESS \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
-	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-#define MR_ACCESS \
-	(MR_BASIC_ACCESS | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
-	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |                    \
-	 URXE_ACCESS_FLUSH_GLOBAL | URXE_ACCESS_FLUSH_PERSISTENT)
-/* for device memory, which requires IBV_ACCESS_ZERO_BASED */
-#define DM_ACCESS \
-	(MR_BASIC_ACCESS | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
-	 URXE_ACCESS_FLUSH_GLOBAL)
 
 /*
  * Return 0, or -EINVAL if @access has flags outside @known (optional flags

@@ -1,34 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* On-demand paging: capabilities, registration, ibv_advise_mr. */
+/* On-demand paging: registration, ibv_advise_mr. */
 #include <errno.h>
 
 #include "engine/mem/mem.h"
 #include "engine/mr/odp.h"
 #include "engine/mem/vma.h"
 #include "odp.h"
-#include "pd.h"
-#include "verbs.h"
-
-/* bits of enum ibv_odp_transport_cap_bits that older headers do not define */
-#define ODP_FLUSH (1u << 6)
-#define ODP_ATOMIC_WRITE (1u << 7)
-
-void odp_caps(struct ibv_device_attr_ex *attr)
-{
-	const uint32_t datagram = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
-				  IBV_ODP_SUPPORT_SRQ_RECV;
-	const uint32_t unreliable = datagram | IBV_ODP_SUPPORT_WRITE;
-	const uint32_t reliable = unreliable | IBV_ODP_SUPPORT_READ |
-				  IBV_ODP_SUPPORT_ATOMIC | ODP_FLUSH |
-				  ODP_ATOMIC_WRITE;
-
-	attr->odp_caps.general_caps = IBV_ODP_SUPPORT |
-				      IBV_ODP_SUPPORT_IMPLICIT;
-	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable;
-	attr->odp_caps.per_transport_caps.uc_odp_caps = unreliable;
-	attr->odp_caps.per_transport_caps.ud_odp_caps = datagram;
-	attr->xrc_odp_caps = reliable;
-}
+#include "verbs/pd.h"
+#include "verbs/verbs.h"
 
 int odp_describe(struct urxe_key *desc)
 {

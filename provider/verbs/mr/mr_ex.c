@@ -7,10 +7,9 @@
 
 #include "engine/core/log.h"
 #include "mr_ex.h"
-#include "verbs.h"
+#include "verbs/verbs.h"
 
-struct ibv_mr *urxe_reg_mr_ex(struct ibv_pd *pd,
-			      struct ibv_mr_init_attr *init)
+struct ibv_mr *urxe_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init)
 {
 	const struct mr_attr *a = (const void *)init;
 
@@ -18,14 +17,15 @@ struct ibv_mr *urxe_reg_mr_ex(struct ibv_pd *pd,
 		return urxe_fail(-EOPNOTSUPP, "ibv_reg_mr_ex: comp_mask");
 	switch (a->given) {
 	case GIVEN_ADDR:
-		return urxe_reg_mr(pd, a->addr, a->length,
-				   (uintptr_t)a->addr, a->access);
+		return urxe_reg_mr(pd, a->addr, a->length, (uintptr_t)a->addr,
+				   a->access);
 	case GIVEN_ADDR | GIVEN_IOVA:
 		return urxe_reg_mr(pd, a->addr, a->length, a->iova, a->access);
 	case GIVEN_FD | GIVEN_FD_OFFSET | GIVEN_IOVA:
 		return urxe_reg_dmabuf_mr(pd, a->fd_offset, a->length, a->iova,
 					  a->fd, a->access);
 	}
-	return urxe_fail(-EINVAL,
-			 "ibv_reg_mr_ex: an address, or a descriptor with its offset and iova");
+	return urxe_fail(
+		-EINVAL,
+		"ibv_reg_mr_ex: an address, or a descriptor with its offset and iova");
 }
