@@ -175,7 +175,7 @@ static void find_sources(struct note *n)
 }
 
 /*
- * Print n in the format of provider/referee/finding.c, which the process
+ * Print n in the format of provider/referee/report/finding.c, which the process
  * itself prints if its stderr is another file.
  */
 static void print_note(FILE *to, const struct note *n)

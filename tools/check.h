@@ -4,7 +4,7 @@
  * which checks the program and all processes that it starts.
  *
  * The referee, in each process, appends its findings to a temporary file
- * that URXE_CHECK_FOUND names (format: provider/referee/finding.h).  The
+ * that URXE_CHECK_FOUND names (format: provider/referee/report/finding.h).  The
  * supervising urxe run reads the file ten times a second and prints new
  * findings.  It writes the reports when the last program has ended.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Findings of the referee, read from the file that URXE_CHECK_FOUND names.
- * provider/referee/finding.h defines the format.  The processes append to the
+ * provider/referee/report/finding.h defines the format.  The processes append to the
  * file while urxe run reads it (check.c).
  */
 #pragma once

@@ -5,7 +5,7 @@
  *
  * The owner of a QP records what its send queue waits for in struct urxe_wait
  * (shared/layout.h). The reason is derived from the peer's state, with the
- * checks of conn_ready() (provider/engine/conn.c) in the same order.
+ * checks of conn_ready() (provider/engine/qp/conn.c) in the same order.
  */
 #include <infiniband/verbs.h>
 

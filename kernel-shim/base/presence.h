@@ -16,7 +16,7 @@
  *	exit: seq becomes even
  *
  * Each flag has one owner at a time: the requester of a QP (guard.h), the
- * bouncer (bounce_slot.h), or the insider of a gate (engine/lock.h).  Only
+ * bouncer (bounce_slot.h), or the insider of a gate (engine/core/lock.h).  Only
  * the owner writes seq, or a thread that excludes the owner
  * (presence_clear()).  Any thread of any process that maps the flag may read
  * it.

@@ -43,7 +43,7 @@ const struct fault_name fault_types[] = {
 	{ 0 },
 };
 
-/* IBV_WR_*, not in older headers; engine/opcode.h has them, too */
+/* IBV_WR_*, not in older headers; engine/core/opcode.h has them, too */
 #define WR_FLUSH 14
 #define WR_ATOMIC_WRITE 15
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Exported device memory: ibv_dm_export_dmabuf_fd and the registration of
- * such a descriptor (provider/verbs/dm.c, dmabuf.c).
+ * such a descriptor (provider/verbs/mr/dm.c, dmabuf.c).
  *
  * The descriptor only names an allocation.  A descriptor that could be mapped
  * would be one of the heap and give access to all device memory.  A kernel's

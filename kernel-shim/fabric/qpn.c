@@ -52,7 +52,7 @@ int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 		presence_clear(&dev->guard[i].requester);
 		/*
 		 * seq_cst, as is qp_high: pairs with the loads of destroyers
-		 * that scan the guards (engine/quiesce.c, guard.h)
+		 * that scan the guards (engine/run/quiesce.c, guard.h)
 		 */
 		store_seq_cst(&dev->qp[i], URXE_DIR(*qpn, slot, gen));
 		ret = 0;

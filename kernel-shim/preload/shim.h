@@ -109,7 +109,7 @@ const char *shim_dir(void);
 void shim_complain(const char *what, int err);
 /*
  * If URXE_LOG is set, print a line to stderr, like the provider
- * (engine/log.c).  errno is preserved.
+ * (engine/core/log.c).  errno is preserved.
  */
 void shim_why(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

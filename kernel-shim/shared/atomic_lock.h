@@ -23,7 +23,7 @@
  * A requester that maps the word uses the CPU's atomics, under the same lock.
  * Device memory needs no lock unless urxe_dev.atomics_divided is set.
  *
- * engine/atomics.c has the operations.  No requester waits long for a holder
+ * engine/exec/atomics.c has the operations.  No requester waits long for a holder
  * that is stopped.  The first one waits for ATOMIC_PATIENCE_NS and marks the
  * lock doubted.  A requester that finds a doubted lock gets no response, so
  * the timers of its QP count.  The lock cannot be taken from a live holder,

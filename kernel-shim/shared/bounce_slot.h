@@ -24,7 +24,7 @@
  * generation), and a counter that each claim increments, against ABA.  Every
  * step is a compare-and-swap from the expected word, except that the bouncer
  * stores FREE after LEFT, and a new bouncer stores FREE in all slots.
- * engine/bounce.c is the requester's side, engine/bounce_serve.c the
+ * engine/copy/bounce.c is the requester's side, engine/copy/bounce_serve.c the
  * bouncer's; bounce_quiesce() is the destroyer's.
  *
  * Order.  A message of several slots has up to four of them outstanding.
@@ -39,7 +39,7 @@
  *
  * Placement.  If the program keeps the bouncer's CPU busy, the bouncer is
  * scheduled late.  Therefore it binds itself to the CPU of a requester that
- * has to wait for it (engine/bounce_serve.c), and that requester sleeps at
+ * has to wait for it (engine/copy/bounce_serve.c), and that requester sleeps at
  * once to release the CPU.  This is only an optimization; the protocol does
  * not depend on it.
  *
@@ -64,7 +64,7 @@
  * bouncer continues, before any later request.  That is at most one slot,
  * like a packet in flight, and nothing that follows it.  Before a SEND takes
  * a receive, the requester pings the bouncer; if the bouncer stops after
- * that, the receive is returned (engine/responder.c).  A request that cannot
+ * that, the receive is returned (engine/exec/responder.c).  A request that cannot
  * be repeated, such as the result of an atomic that was executed, is called
  * committed: the requester waits BOUNCE_COMMITTED_NS, and then the WR fails.
  *

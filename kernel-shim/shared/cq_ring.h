@@ -4,7 +4,7 @@
  * numbers (similar to Vyukov's bounded MPMC queue).  Producers are requesters
  * in any process, each with its guard raised (guard.h), and the owner's
  * flushes.  The one consumer is the poller, inside the gate of its CQ
- * (engine/lock.h).
+ * (engine/core/lock.h).
  *
  * Position p is in slot p mod depth.  A slot has two words, each position
  * (32) << 32 | owner (24) << 8 | state (8): the claim, in an array of its
@@ -72,7 +72,7 @@
  * Events (a Dekker handshake).  The poller stores arm (seq_cst) and then
  * checks once more which CQEs are READY.  The producer stores READY (seq_cst)
  * and then loads arm.  One of them sees the other.  If the CQ has no channel,
- * release is sufficient for READY.  engine/cq_arm.h says which completions
+ * release is sufficient for READY.  engine/poll/cq_arm.h says which completions
  * raise events.
  *
  * tests/model/cq_ring.pml checks the protocol, with producers that die and a

@@ -19,7 +19,7 @@
  *
  * The requester calls these functions under the lock of its QP; the thread
  * that reads the wire's socket calls them for its own guard.  The destroyer's
- * side is engine/quiesce.c: deregistration of MRs, invalidation of MWs,
+ * side is engine/run/quiesce.c: deregistration of MRs, invalidation of MWs,
  * destruction of QPs, SRQs and CQs, resizing of SRQs and CQs.
  *
  * A guard names:
@@ -85,7 +85,7 @@
  *
  * A requester pays one load of a word that does not change while it works.  A
  * destroyer starts a scan only if no guard is raised and none was since the
- * last time it read the group (engine/quiesce.c).
+ * last time it read the group (engine/run/quiesce.c).
  *
  * tests/model/guard_group.pml checks this, tests/model/orders.cpp
  * ("guard_group") the memory orders.

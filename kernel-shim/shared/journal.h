@@ -3,7 +3,7 @@
  * The journal of the referee (urxe run --check): a ring of the WRs of checked
  * programs that write to the responder's memory.  It is the file `journal` of
  * a fabric, made when the first program is checked there.
- * provider/referee/journal.c writes and reads it.
+ * provider/referee/ranges/journal.c writes and reads it.
  *
  * A program that posts such a WR takes the next position, and with it the
  * entry position % URXE_JOURNAL.  An entry is a seqlock: seq is 0 while it is

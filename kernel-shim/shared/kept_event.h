@@ -2,7 +2,7 @@
 /*
  * Pending async events: a table in the arena for events that could not be
  * written to their FIFO.  Any process that raises an event of this context is
- * a producer; the owner of the arena takes them (engine/event.c), under
+ * a producer; the owner of the arena takes them (engine/cq/event.c), under
  * ctx->lock, and writes them to the FIFO.
  *
  * An entry's word is FIFO number + 1 (32) << 32 | type (31) << 1 | filled

@@ -390,9 +390,9 @@ struct urxe_guard {
 /*
  * Owner slot of the fabric's wire socket.  The socket owner is the process
  * that reads the socket and acts for the requesters of other hosts
- * (provider/wire/holder.h).  A socket owner that was stopped and replaced
+ * (provider/wire/socket_owner.h).  A socket owner that was stopped and replaced
  * keeps its owner slot, so several are occupied at a time
- * (provider/wire/seat.h).
+ * (provider/wire/socket/owner_slot.h).
  */
 #define URXE_WIRE_SEATS 8
 struct urxe_wire_seat {

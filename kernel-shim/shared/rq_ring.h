@@ -28,7 +28,7 @@
  * owner keeps a copy of the receive under that number, in its own memory.  So
  * a slot may be filled again before an earlier receive from it has completed,
  * and a receive that a dead requester took and did not complete can be posted
- * again (engine/rq_recover.c).
+ * again (engine/qp/rq_recover.c).
  *
  * Resize of an SRQ.  The new ring has copies of the posted receives at the
  * same positions.  Its word is stored (seq_cst) before anything new is

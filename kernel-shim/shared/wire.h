@@ -5,7 +5,7 @@
  * urxe_qp_sh.wire is set.  An idle QP and a QP without a wire have none.
  *
  *   process         role
- *   socket owner    reads the fabric's UDP socket (provider/wire/holder.h);
+ *   socket owner    reads the fabric's UDP socket (provider/wire/socket_owner.h);
  *                   produces into the inbox, writes the responder state
  *   QP owner        consumes the inbox under the QP's lock; clears the
  *                   responder state before RTR
@@ -46,7 +46,7 @@
  * relaxed; they need not be consistent with each other.
  */
 struct urxe_wire_shown {
-	_Atomic uint32_t una, next, end; /* PSNs: provider/wire/window.h */
+	_Atomic uint32_t una, next, end; /* PSNs: provider/wire/requester/window.h */
 	_Atomic uint32_t window; /* packets */
 	_Atomic uint32_t again; /* retransmissions from una */
 	/* retries left; URXE_WIRE_ENDLESS: no timeout */

@@ -39,7 +39,7 @@ EVENT(CALL, "call", "")
 EVENT(WHY, "why", "")
 
 /*
- * The stages of a WR of a send queue.  engine/observe.h defines LEFT
+ * The stages of a WR of a send queue.  engine/core/observe.h defines LEFT
  * (OBSERVE_LEAVES) to AGAIN, and COMPLETED.
  *
  * psn	PSN of the first packet of the WR, also if several WRs are in flight

@@ -6,7 +6,7 @@
  * and with the ICRC checked.  Datagrams that the kernel merged (UDP_GRO) are
  * split.
  *
- * The caller is the socket owner (provider/wire/server.c), in one thread.  A
+ * The caller is the socket owner (provider/wire/responder/server.c), in one thread.  A
  * receiver has no lock and allocates nothing.  It needs about 2 MiB, of which
  * most is rarely used: allocate it with mmap(2).  Include this with
  * _GNU_SOURCE defined, for struct mmsghdr.  tests/unit/test_socket.c tests

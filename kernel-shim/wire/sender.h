@@ -6,8 +6,8 @@
  * that the kernel cuts (UDP GSO, UDP_SEGMENT).
  *
  * Users are the requesters of a process, under the lock of their port
- * (provider/wire/port.c), and the responder in the socket owner's thread
- * (provider/wire/reply.c).  A sender has no lock and allocates nothing.  It
+ * (provider/wire/socket/port.c), and the responder in the socket owner's thread
+ * (provider/wire/responder/reply.c).  A sender has no lock and allocates nothing.  It
  * is large (sizeof).  If all bytes are 0, it is an initialized, empty sender.
  * tests/unit/test_socket.c tests it.
  */

@@ -5,8 +5,8 @@
  * (with GSO, it counts the segments of a message from 0).  The sender relies
  * on both to calculate the ICRC.
  *
- * Callers: the socket owner (provider/wire/server.c, groups.c) receives,
- * ports (provider/wire/port.c) and the CM (kernel-shim/cm/wire.c) send.
+ * Callers: the socket owner (provider/wire/responder/server.c, groups.c) receives,
+ * ports (provider/wire/socket/port.c) and the CM (kernel-shim/cm/wire.c) send.
  * After wire_socket_open() the structure is constant, and threads may share
  * it, each with its own sender or receiver.
  *

@@ -5,7 +5,7 @@
  *
  * An event for an object of the context is kept in the context's arena. The
  * service thread, or a thread that polls or fetches an event, writes it to
- * the event FIFO after the delay (engine/event.h).
+ * the event FIFO after the delay (engine/cq/event.h).
  */
 #include "engine/cq/event.h"
 #include "met.h"

@@ -3,7 +3,7 @@
  * WRs that end with an error by a rule, as if the requester or the responder
  * had found it.
  *
- * This is a transport (struct urxe_transport, engine/flight.h) in front of the
+ * This is a transport (struct urxe_transport, engine/qp/flight.h) in front of the
  * one that the QP has, if any. A WR that no rule matches is passed on to
  * that, or to execute(). The functions are called with qp->lock held.
  *

@@ -227,7 +227,7 @@ static uint32_t carried_fence(const struct urxe_qp *qp, const struct carried *m)
 /*
  * Return whether @m may take effect before the WR in slot @i, which is in
  * flight: UD has no order (IB 9.8.3); else the table of IB 10.8.3.3 decides
- * (engine/order.h).
+ * (engine/exec/order.h).
  */
 static bool carried_passes(const struct urxe_qp *qp, uint32_t i,
 			   const struct carried *m)

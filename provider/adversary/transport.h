@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The adversary's transport (struct urxe_transport, engine/flight.h). It begins
+ * The adversary's transport (struct urxe_transport, engine/qp/flight.h). It begins
  * the WRs of a send queue and carries out each of them in steps, some of
  * which are delayed.
  *

@@ -6,7 +6,7 @@
  * arm: an armed CQ raises an event for the next completion only (IB
  * 11.4.2.2). Completions that were added before, and not polled, raise none.
  * Without this option cq_arm() raises an event at once for a completion that
- * no event has announced (engine/cq_arm.h).
+ * no event has announced (engine/poll/cq_arm.h).
  *
  * wake: the event may be an extra one (ibv_get_cq_event(3)). If a completion
  * arrives between the arming and the next poll, it raises an event, and the

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Record what becomes of requests in the engine, as an observer
- * (engine/observe.h), and why verbs and WRs fail (engine/log.h). The
+ * (engine/core/observe.h), and why verbs and WRs fail (engine/core/log.h). The
  * functions are called in the thread that works, those of requests with
  * qp->lock held; they do not block.
  */

@@ -4,7 +4,7 @@
  * URXE_LOG=1 prints.
  *
  * failed_look() is called for each completion with an error, under
- * referee_lock().  refused_tell() is called by the log (engine/log.h) in the
+ * referee_lock().  refused_tell() is called by the log (engine/core/log.h) in the
  * thread whose verb fails, and needs no lock.
  */
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Snapshots of the results of READs and atomics, taken when the result is
  * known.
  *
- * The engine calls fetch_request() (engine/observe.h) with qp->lock held,
+ * The engine calls fetch_request() (engine/core/observe.h) with qp->lock held,
  * where it must not block, and so does not take referee_lock().  Therefore
  * the snapshots are in a list with a lock of its own, which is the innermost
  * lock.  memory.c and change.c call the other functions under

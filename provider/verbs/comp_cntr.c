@@ -3,7 +3,7 @@
  * Completion counters: ibv_create_comp_cntr(3), ibv_qp_attach_comp_cntr(3).
  *
  * A counter is an entry of the arena (struct urxe_comp_cntr), to which the
- * owner and the requesters of other processes add (engine/comp_cntr.h).  This
+ * owner and the requesters of other processes add (engine/qp/comp_cntr.h).  This
  * file has the verbs.  It defines the public structs itself, because
  * installed headers may be older than these verbs.
  */
@@ -174,7 +174,7 @@ int urxe_inc_err_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t amount)
 /*
  * Advance parked send queues and kept events, as a poll of a CQ does: a
  * program that waits for a counter may never poll.  After IDLE_POLLS reads in
- * a row that found no change, yield the CPU (engine/idle.h).
+ * a row that found no change, yield the CPU (engine/core/idle.h).
  */
 static void cntr_progress(struct urxe_vcntr *cntr)
 {

@@ -184,7 +184,7 @@ int urxe_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
 /*
  * Return 0: no order of data is guaranteed, for any operation.
  *
- * In mapped memory the end of a message is written last (engine/transfer.h),
+ * In mapped memory the end of a message is written last (engine/copy/transfer.h),
  * which is what programs poll for, but the bytes before it arrive in the
  * order in which memcpy() stores them.  process_vm_writev() guarantees no
  * order.  A small SEND is placed when its completion is polled.  The copy

@@ -34,7 +34,7 @@ struct urxe_parent {
  * *@custom is set if the allocator was used; it is to be passed to
  * pd_free_sq().  NULL with *@custom: the allocator failed.  NULL without: @pd
  * has no allocator, or it returned IBV_ALLOCATOR_USE_DEFAULT; the engine then
- * allocates the ring from the heap when it is needed (engine/sq.h).
+ * allocates the ring from the heap when it is needed (engine/qp/sq.h).
  */
 void *pd_alloc_sq(struct urxe_pd *pd, size_t size, bool *custom);
 void pd_free_sq(struct urxe_pd *pd, void *ptr, bool custom);

@@ -15,7 +15,7 @@
  * which is visible in the same PID namespace only, and replaces it then.  The
  * stopped process still has its socket, but the kernel delivers packets to
  * the socket that was bound last.  When it continues, it checks the word
- * before it executes a packet (seat.h), finds that it was replaced, and
+ * before it executes a packet (owner_slot.h), finds that it was replaced, and
  * closes its socket.
  *
  * The UDP port may stay bound for a moment after a process ends, or be bound

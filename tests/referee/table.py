@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The table of rules in docs/referee.md is that of provider/referee/rules.h, and
+"""The table of rules in docs/referee.md is that of provider/referee/report/rules.h, and
 each rule has a wrong program that breaks it.
 Usage: table.py SOURCE_ROOT [PROGRAM...]; table.py --print SOURCE_ROOT"""
 
@@ -12,7 +12,7 @@ import sys
 
 def rules(root):
     """Name, level, source and meaning of each."""
-    text = (root / "provider/referee/rules.h").read_text()
+    text = (root / "provider/referee/report/rules.h").read_text()
     text = text[text.index("#define REFEREE_RULES"):text.index("enum rule {")]
     text = re.sub(r"\s*\\\n\s*", " ", text)
     for name, level, strings in re.findall(

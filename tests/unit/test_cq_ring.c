@@ -422,7 +422,7 @@ static void open_ring(uint64_t gen, uint32_t depth)
 	cq_ring_init(&r, 0);
 }
 
-/* The steps of provider/engine/cq_resize.c. */
+/* The steps of provider/engine/poll/cq_resize.c. */
 static void replace(uint64_t gen, uint32_t depth)
 {
 	struct cq_ring r = ring_of(gen);

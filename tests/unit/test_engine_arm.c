@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Arming a CQ (engine/cq_arm.h), with a producer that is delayed between
+ * Arming a CQ (engine/poll/cq_arm.h), with a producer that is delayed between
  * publishing a completion and raising its event.
  */
 #include <poll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* WRs in flight (engine/flight.h): responses, ordering, the send queue. */
+/* WRs in flight (engine/qp/flight.h): responses, ordering, the send queue. */
 #include <unistd.h>
 
 #include "engine/exec/requester.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* WRs in flight (engine/flight.h): errors, and WRs that are parked. */
+/* WRs in flight (engine/qp/flight.h): errors, and WRs that are parked. */
 #include "engine/exec/requester.h"
 #include "engine/qp/why.h"
 #include "wire.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The callbacks of an observer (engine/observe.h), recorded as text.  A
+ * The callbacks of an observer (engine/core/observe.h), recorded as text.  A
  * letter, the wr_id, and :N with a nonzero argument:
  *
  *	L	LEAVES

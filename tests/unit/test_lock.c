@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Gates and queue locks (engine/lock.h): mutual exclusion. */
+/* Gates and queue locks (engine/core/lock.h): mutual exclusion. */
 #include <pthread.h>
 #include <sched.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The referee's snapshots of memory (provider/referee/snapshot.h), and its
+ * The referee's snapshots of memory (provider/referee/ranges/snapshot.h), and its
  * table of memory in flight (flight_table.h).
  */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The send window (wire/window.h): room, acknowledgements, size. */
+/* The send window (wire/requester/window.h): room, acknowledgements, size. */
 #include "unit_base.h"
 #include "wire/requester/window.h"
 

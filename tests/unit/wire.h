@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A transport (struct urxe_transport, engine/flight.h) for tests: the test
+ * A transport (struct urxe_transport, engine/qp/flight.h) for tests: the test
  * decides when and in which order responses are delivered.
  */
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * More polling threads than CPUs: an idle poller yields (engine/idle.h). The
+ * More polling threads than CPUs: an idle poller yields (engine/core/idle.h). The
  * test counts the polls that find the CQ empty: a time slice of nothing but
  * polling has some hundred thousand. While other processes use the CPU,
  * pollers keep their time slices, and the count means nothing.

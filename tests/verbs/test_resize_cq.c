@@ -201,7 +201,7 @@ END_TEST
 
 /*
  * Completions of a destroyed QP are removed from the CQ, from the backlog of
- * an earlier resize as well (provider/engine/cq_resize.c).
+ * an earlier resize as well (provider/engine/poll/cq_resize.c).
  */
 START_TEST(destroyed_qp)
 {

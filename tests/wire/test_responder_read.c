@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Responder: RDMA READs so long that the response is sent in portions
- * (provider/wire/read.h).  Part of test_responder.c.
+ * (provider/wire/responder/read.h).  Part of test_responder.c.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * the pages become private again.  pages.c replaces the pages; adopt_fork.c
  * handles fork(); docs/adoption.md lists what a program can observe.
  *
- * Callers are the MR verbs (verbs/mr.c, verbs/rereg.c) and the fork handlers
+ * Callers are the MR verbs (verbs/mr/mr.c, verbs/mr/rereg.c) and the fork handlers
  * (abi/context.c).  The table is protected by a recursive mutex, which is the
  * outermost lock of the provider.  adopt_begin() takes it, adopt_end()
  * releases it.

@@ -6,8 +6,8 @@
  * the pages is deregistered they become private again.  docs/adoption.md
  * describes what a program can observe.
  *
- * The callers are memory registration and deregistration (verbs/mr.c,
- * verbs/rereg.c) and the fork handlers.  All functions do nothing if adoption
+ * The callers are memory registration and deregistration (verbs/mr/mr.c,
+ * verbs/mr/rereg.c) and the fork handlers.  All functions do nothing if adoption
  * is disabled.
  */
 #pragma once

@@ -4,7 +4,7 @@
  *
  * A CQ is a ring in shared memory with many producers, in any process, and
  * one poller.  shared/cq_ring.h has the protocol, the states of an entry and
- * the memory order.  poll.c is the poller's side, cq_resize.c replaces rings,
+ * the memory order.  poller.c is the poller's side, cq_resize.c replaces rings,
  * cq_arm.c has the events.
  *
  * Producers are requesters, for their own CQ and for the responder's, the

@@ -7,7 +7,7 @@
  *
  * Producers are requesters, of any process, and flushes.  Each calls
  * cq_begin() through cq_publish() while its QP's guard is raised, which keeps
- * the ring from being freed.  The consumer is poll.h.
+ * the ring from being freed.  The consumer is poller.h.
  */
 #pragma once
 

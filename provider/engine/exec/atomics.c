@@ -14,7 +14,7 @@
  * which words share a lock.
  *
  * Callers are execute.c, direct_fetch.c and, for requests of other hosts,
- * wire/fetch.c, with the caller's guard raised.  If the owner of the lock
+ * wire/responder/fetch.c, with the caller's guard raised.  If the owner of the lock
  * does not run, the result is RESP_SILENCE, and the QP's timers decide.  If
  * the word's page was unmapped, it is a NAK.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Find the descriptor of a mapped file, for registration (engine/file.c).
+ * Find the descriptor of a mapped file, for registration (engine/mr/file.c).
  *
  * Only a scan of /proc/self/fd tells which descriptor refers to a file, and a
  * program may have thousands.  So a scan enters all regular files that it

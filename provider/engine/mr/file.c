@@ -2,7 +2,7 @@
 /*
  * The file table of a context's arena: shared files that its MRs are in.
  *
- * verbs/mr.c calls file_get() at registration and file_put() at
+ * verbs/mr/mr.c calls file_get() at registration and file_put() at
  * deregistration, when no requester uses the MR any more.  Peers read the
  * table to map the file (mem.c): by its path or, if that does not lead to it,
  * by a descriptor in /proc/PID/fd.

@@ -101,7 +101,7 @@ static int mr_describe_file(struct urxe_context *ctx, const struct vma *file,
 }
 
 /*
- * Return whether the pages may be adopted (engine/adopt.h): private memory
+ * Return whether the pages may be adopted (engine/adopt/adopt.h): private memory
  * that peers access, and that need not be persistent, which no memfd is.
  */
 static bool mr_may_adopt(const struct vma *file, unsigned int access)

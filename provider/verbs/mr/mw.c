@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory windows: ibv_alloc_mw, ibv_dealloc_mw, ibv_bind_mw.  engine/bind.c
+ * Memory windows: ibv_alloc_mw, ibv_dealloc_mw, ibv_bind_mw.  engine/exec/bind.c
  * executes the bind and invalidate requests.
  */
 #include <errno.h>

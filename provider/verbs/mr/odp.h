@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Registration of memory for on-demand paging.  engine/odp.h explains how
+ * Registration of memory for on-demand paging.  engine/mr/odp.h explains how
  * such memory is accessed.
  */
 #pragma once

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The requester of a QP whose peer is on another host: a transport (struct
- * urxe_transport, engine/flight.h) that segments WRs into packets and completes
+ * urxe_transport, engine/qp/flight.h) that segments WRs into packets and completes
  * them when responses arrive.
  */
 #pragma once

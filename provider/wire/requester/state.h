@@ -3,8 +3,8 @@
  * Private state of a wire requester, shared by its parts:
  *
  *	requester.c		the transport: begins WRs, checks timers
- *	requester_send.c	builds and sends packets
- *	requester_answer.c	processes responses, retransmits
+ *	send.c	builds and sends packets
+ *	answer.c	processes responses, retransmits
  *
  * All functions are called with qp->lock held, by a poster, a poller or the
  * service thread.  The requester state is not in shared memory, except for
@@ -89,7 +89,7 @@ static inline bool message_is_send(const struct urxe_wqe *w)
 	       w->opcode == IBV_WR_SEND_WITH_INV;
 }
 
-/* requester_send.c */
+/* send.c */
 
 /*
  * Return true if there is something to send and the window has room for it.
@@ -108,7 +108,7 @@ uint64_t requester_patience(const struct urxe_qp *qp,
 void requester_arm(const struct urxe_qp *qp, struct wire_requester *r,
 		   bool anew);
 
-/* requester_answer.c.  Called with the guard not raised. */
+/* answer.c.  Called with the guard not raised. */
 
 /* Reset the retry counters, for a new oldest packet. */
 void requester_tries_begin(const struct urxe_qp *qp, struct wire_requester *r);

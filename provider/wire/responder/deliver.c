@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 /*
  * UD responder: deliver datagrams of other hosts, the GRH followed by the
- * payload (engine/ud.c).  Runs in the socket owner's thread.
+ * payload (engine/exec/ud.c).  Runs in the socket owner's thread.
  */
 #include <arpa/inet.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * Wire responder: dispatch of received packets to QPs.  server.h describes
  * the data structures and the other files.
  *
- * One thread calls these functions: the socket owner's, in holder.c, which
+ * One thread calls these functions: the socket owner's, in socket_owner.c, which
  * creates the server, runs it while the process is the socket owner, and
  * frees it.  holder_start() may create it before it starts that thread.
  * server_disown() runs in the child of a fork.
@@ -23,9 +23,9 @@
  *    connection is checked at each use and dropped; entries that are not used
  *    are dropped when the server is idle (server_look_after()).
  *  - This process is stopped and replaced as the socket owner.  seat_enter()
- *    then fails, and the packet is dropped (seat.h).
+ *    then fails, and the packet is dropped (owner_slot.h).
  *  - server_make() fails: no memory, no free owner slot, or the UDP port is
- *    bound by another program.  holder.c reports it and tries again.
+ *    bound by another program.  socket_owner.c reports it and tries again.
  */
 #include <errno.h>
 #include <string.h>

@@ -7,8 +7,8 @@
  * of the owner slot and with the owner's context.
  *
  *	server.c	finds the QP of a packet
- *	respond.c	RC, XRC and UC: PSN check (IB 9.7.4, 9.8)
- *	request.c	SEND, RDMA WRITE
+ *	roce_respond.c	RC, XRC and UC: PSN check (IB 9.7.4, 9.8)
+ *	roce_request.c	SEND, RDMA WRITE
  *	read.c		RDMA READ: read.h
  *	fetch.c		atomics
  *	place.c		FLUSH, ATOMIC WRITE
@@ -111,7 +111,7 @@ bool server_run(struct wire_server *s);
  */
 void server_run_groups(struct wire_server *s, const struct pollfd *fds);
 
-/* respond.c.  Called with the guard raised. */
+/* roce_respond.c.  Called with the guard raised. */
 void respond(struct request *r);
 /*
  * Commit the packet as executed: expect the PSN n further, with under_way in
@@ -134,7 +134,7 @@ void respond_refuse(struct request *r, enum response resp);
 /* Send a sequence NAK for epsn, once until epsn advances (IB 9.7.5.1.4). */
 void respond_missing(struct request *r, uint32_t epsn);
 
-/* request.c.  RESP_ACK: the packet is committed. */
+/* roce_request.c.  RESP_ACK: the packet is committed. */
 enum response request_send(struct request *r);
 enum response request_write(struct request *r);
 /* Return true if the QP still accepts requests of this requester. */
@@ -162,7 +162,7 @@ enum response shared_turn_again(struct request *r);
  */
 bool shared_turn_back(struct request *r);
 
-/* read.c, fetch.c.  As in request.c; the response is sent, too. */
+/* read.c, fetch.c.  As in roce_request.c; the response is sent, too. */
 enum response fetch_read(struct request *r);
 enum response fetch_atomic(struct request *r);
 /* Answer a duplicate request. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Owner slots of the wire socket, see seat.h. */
+/* Owner slots of the wire socket, see owner_slot.h. */
 #include "shared/guard.h"
 #include "owner_slot.h"
 

@@ -25,7 +25,7 @@
  * and for packets of the connection manager, which has a lock.
  *
  * Only the socket owner calls these functions, except seat_of(), which
- * candidates call (holder.c).  tests/wire/ends.sh stops and continues socket
+ * candidates call (socket_owner.c).  tests/wire/ends.sh stops and continues socket
  * owners during traffic.
  */
 #pragma once
