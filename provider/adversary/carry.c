@@ -83,11 +83,8 @@ static struct ibv_cq_ex *
 adversary_create_cq_ex(struct ibv_context *ctx,
 		       struct ibv_cq_init_attr_ex *attr)
 {
-	struct ibv_cq_ex *cq = next.create_cq_ex(ctx, attr);
-
-	if (cq)
-		start_poll_replace(cq, &next_start_poll, adversary_start_poll);
-	return cq;
+	return start_poll_replace(next.create_cq_ex(ctx, attr),
+				  &next_start_poll, adversary_start_poll);
 }
 
 void carry_wrap(struct pabi_ops *ops, const struct adversary *a)

@@ -16,18 +16,21 @@
 void async_begin(struct ibv_context *ibctx);
 
 /*
- * Install @with as ibv_start_poll of @cq and save the function that it
- * replaces in @next. All CQs have the same function there before it is
- * replaced.
+ * Install @with as ibv_start_poll of @cq, which may be NULL, and save the
+ * function that it replaces in @next. All CQs have the same function there
+ * before it is replaced. Return @cq.
  */
 typedef int start_poll_fn(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
 
-static inline void start_poll_replace(struct ibv_cq_ex *cq,
-				      start_poll_fn *_Atomic *next,
-				      start_poll_fn *with)
+static inline struct ibv_cq_ex *start_poll_replace(struct ibv_cq_ex *cq,
+						   start_poll_fn *_Atomic *next,
+						   start_poll_fn *with)
 {
+	if (!cq)
+		return NULL;
 	store_release(next, cq->start_poll);
 	cq->start_poll = with;
+	return cq;
 }
 
 /* Set the seed of the undefined bytes of the GRHs of @ctx; undefined.c. */

@@ -12,6 +12,7 @@
 #include "engine/poll/poller.h"
 #include "referee.h"
 #include "shared/call.h"
+#include "shared/event_tag.h"
 #include "unpolled.h"
 #include "verbs/context.h"
 #include "verbs/cq.h"
@@ -348,20 +349,12 @@ static void referee_cq_event(struct ibv_cq *cq)
 /* Return the shadow of the object whose acknowledgement counts, or NULL. */
 static struct shadow *event_object(const struct ibv_async_event *e)
 {
-	switch (e->event_type) {
-	case IBV_EVENT_CQ_ERR:
+	switch (event_async_kind(e->event_type)) {
+	case EVENT_CQ:
 		return shadow_find(SHADOW_CQ, e->element.cq);
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_SQ_DRAINED:
-	case IBV_EVENT_PATH_MIG:
-	case IBV_EVENT_PATH_MIG_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
+	case EVENT_QP:
 		return shadow_find(SHADOW_QP, e->element.qp);
-	case IBV_EVENT_SRQ_ERR:
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
+	case EVENT_SRQ:
 		return shadow_find(SHADOW_SRQ, e->element.srq);
 	default:
 		return NULL;

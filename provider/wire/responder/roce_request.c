@@ -107,9 +107,24 @@ static void request_received(struct request *r)
 }
 
 /*
- * Complete the receive, with success or with status `failed`.  On success the
- * packet is committed.
+ * The last step of a packet that completes a receive: publish the completion
+ * of rc, if there is one.  On success the packet is committed, otherwise the
+ * QP is broken.  Return resp.
  */
+static enum response request_end(struct request *r, struct receipt *rc,
+				 enum response resp, enum ibv_wc_status failed)
+{
+	if (rc->conn)
+		responder_publish(rc);
+	if (resp || failed)
+		respond_step_undone(r);
+	else
+		request_received(r);
+	responder_notify(rc);
+	return resp;
+}
+
+/* Complete the receive t, with success or with status `failed`. */
 static enum response request_complete(struct request *r,
 				      const struct urxe_wqe *w,
 				      const struct taken *t,
@@ -121,14 +136,7 @@ static enum response request_complete(struct request *r,
 	respond_step(r);
 	resp = responder_complete(&r->s->me, r->c, w, t, failed, &rc);
 	store_relaxed(&r->st->taken.there, 0);
-	if (rc.conn)
-		responder_publish(&rc);
-	if (resp || failed)
-		respond_step_undone(r); /* the QP is broken */
-	else
-		request_received(r);
-	responder_notify(&rc);
-	return resp;
+	return request_end(r, &rc, resp, failed);
 }
 
 /*
@@ -215,13 +223,7 @@ static enum response send_only(struct request *r, const struct urxe_wqe *w,
 
 	respond_step(r);
 	resp = responder_receive(&r->s->me, r->c, w, &src, 0, failed, &rc);
-	if (rc.conn)
-		responder_publish(&rc);
-	if (resp)
-		respond_step_undone(r);
-	else
-		request_received(r);
-	responder_notify(&rc);
+	request_end(r, &rc, resp, failed);
 	if (r->s->me.type == IBV_QPT_UC &&
 	    (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
 		conn_break(r->c, RESP_NAK_OPERATION, NULL, NULL);
@@ -359,14 +361,7 @@ static enum response write_receive(struct request *r, enum ibv_wc_status failed)
 	}
 	respond_step(r);
 	resp = responder_receive(&r->s->me, r->c, &w, NULL, 0, failed, &rc);
-	if (rc.conn)
-		responder_publish(&rc);
-	if (resp || failed)
-		respond_step_undone(r);
-	else
-		request_received(r);
-	responder_notify(&rc);
-	return resp;
+	return request_end(r, &rc, resp, failed);
 }
 
 static void write_count(struct request *r, bool failed)
