@@ -27,6 +27,9 @@ VERBS = ENGINE + ["provider/abi/pabi", "provider/verbs", "provider/verbs/mr"]
 INTERPOSERS = ["provider/adversary", "provider/referee", "provider/recorder",
                "provider/wire"]
 WIRE = VERBS + CHAOS + ["kernel-shim/wire/crc", "kernel-shim/wire", "kernel-shim/cm"]
+TOOLS = CM + ["kernel-shim/chaos", "kernel-shim/trace", "provider/abi/pabi"]
+TOOLS_FOLDERS = ["tools/" + name for name in (
+    "common", "doctor", "why", "top", "trace", "run")]
 LAYERS = {
     "kernel-shim/base": [],
     "kernel-shim/chaos": ["kernel-shim/base"],
@@ -60,8 +63,8 @@ LAYERS = {
     "provider/wire": WIRE + ["provider/wire/socket", "provider/wire/requester",
                              "provider/wire/responder"],
     "provider/abi": VERBS + CHAOS + INTERPOSERS,
-    "tools": CM + ["kernel-shim/chaos", "kernel-shim/trace",
-                   "provider/abi/pabi"],
+    **{folder: TOOLS + TOOLS_FOLDERS[:i] for i, folder in enumerate(TOOLS_FOLDERS)},
+    "tools": TOOLS + TOOLS_FOLDERS,
 }
 INCLUDE = r'^\s*#\s*include\s*(["<])([^">]+)[">]'
 PRELOAD_LIBRARY = "kernel-shim/preload/liburxe-kshim.so"
@@ -75,7 +78,7 @@ def sources(root):
 
 def includes(root, edges):
     """Includes are named by folder, or stand in the same one."""
-    tops = [root / "kernel-shim", root / "provider"]
+    tops = [root / "kernel-shim", root / "provider", root / "tools"]
     for path in sources(root):
         here = path.parent.relative_to(root).as_posix()
         for quote, name in re.findall(INCLUDE, path.read_text(), re.M):

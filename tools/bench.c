@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "fabric/fabric.h"
-#include "commands.h"
-#include "supervise.h"
+#include "common/commands.h"
+#include "run/supervise.h"
 
 /* Attempts to remove the fabric, 10 ms apart: killed processes exit soon. */
 #define TRIES 500

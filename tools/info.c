@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 #include "fabric/fabric.h"
-#include "commands.h"
+#include "common/commands.h"
 #include "info.h"
 
 static void show_bytes(uint64_t n)

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "fabric/fabric.h"
-#include "json.h"
+#include "common/json.h"
 
 /* Return the process that owns the socket of the wire, or NULL. */
 const struct urxe_process *info_holder(struct urxe_fabric *f);

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "chaos/number.h"
-#include "commands.h"
+#include "common/commands.h"
 
 #define QUESTIONS "## Say first what you expect"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "fabric/fabric.h"
-#include "commands.h"
+#include "common/commands.h"
 
 /* clang-format off */
 static const struct command_option options[] = {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fabric/fabric.h"
-#include "commands.h"
+#include "common/commands.h"
 
 static int rm_fabric(const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The tally file: how often each fault rule matched and struck, summed over
- * all processes.  urxe run creates the file (tools/fault.c), and passes its
+ * all processes.  urxe run creates the file (tools/run/fault.c), and passes its
  * path in URXE_FAULT_TALLY.  Each process maps it and adds to the counters
  * with relaxed atomics.  The entry of a rule is fault_rule.index.
  */

@@ -2,7 +2,7 @@
 /*
  * The format of a trace file: a header page, followed by ring buffers of
  * records.  All traced processes map one file and write to it (trace.c).
- * `urxe trace` reads it (tools/trace_file.c), also while they run.
+ * `urxe trace` reads it (tools/trace/trace_file.c), also while they run.
  *
  * A ring has one writer, a thread, and any number of readers.  A thread has
  * up to two rings for each shared object that is linked with trace.c

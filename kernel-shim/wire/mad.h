@@ -6,7 +6,7 @@
  * some of them here.
  *
  * kernel-shim/cm makes messages (message.c) and receives them (wire_recv.c),
- * `urxe trace` prints them (tools/trace_mad.c).  Pure functions on the
+ * `urxe trace` prints them (tools/trace/trace_mad.c).  Pure functions on the
  * caller's buffer of MAD_BYTES.  tests/unit/test_mad.c tests them.
  */
 #pragma once

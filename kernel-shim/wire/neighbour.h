@@ -8,7 +8,7 @@
  * the ARP or NDP query is lost, the kernel repeats it only after a second.
  *
  * Callers: provider/wire/resolve.c for ibv_modify_qp() and ibv_create_ah(),
- * kernel-shim/cm/resolve.c for rdma_resolve_addr(), tools/stall_wire.c.  No
+ * kernel-shim/cm/resolve.c for rdma_resolve_addr(), tools/why/stall_wire.c.  No
  * privileges, no lock and no state between calls: any thread may call them.
  * tests/wire/test_neighbour.c tests them.
  *

@@ -8,7 +8,7 @@
  * and UDP.
  *
  * The sender (sender.h) builds from the BTH on, as the kernel adds the rest.
- * Whole packets are for pcap files (tools/trace_pcap.c) and for the CM
+ * Whole packets are for pcap files (tools/trace/trace_pcap.c) and for the CM
  * (kernel-shim/cm/wire.c), which sends the part after UDP.  Pure functions on
  * the caller's buffers.  parse.h has the reverse.
  */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "json.h"
+#include "common/json.h"
 #include "rows.h"
 
 struct word {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The packets of a WR (tools/trace_packets.c), for cases that tests with
+ * The packets of a WR (tools/trace/trace_packets.c), for cases that tests with
  * stock clients do not cover.
  */
 #include <infiniband/verbs.h>
 
-#include "tools/trace_packets.h"
+#include "tools/trace/trace_packets.h"
 #include "unit_base.h"
 
 #define MOST 128

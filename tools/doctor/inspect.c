@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * urxe doctor --fabric NAME: check the consistency of a fabric's shared
+ * state (inspect.h).  First the resources of dead processes are reaped and
+ * each lock is taken once, to find locks that are stuck.  The checks follow.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cm/cm.h"
+#include "common/commands.h"
+#include "doctor.h"
+#include "inspect.h"
+
+#define LOOKS 8 /* passes; a transient state does not persist over all */
+#define PAUSE_NS 50000000
+
+void found(struct findings *out, const char *fmt, ...)
+{
+	char **more = realloc(out->line, (out->n + 1) * sizeof(*more));
+	va_list ap;
+
+	if (!more)
+		return;
+	out->line = more;
+	va_start(ap, fmt);
+	if (vasprintf(&more[out->n], fmt, ap) >= 0)
+		out->n++;
+	va_end(ap);
+}
+
+static bool findings_have(const struct findings *in, const char *line)
+{
+	unsigned int i;
+
+	for (i = 0; i < in->n; i++)
+		if (!strcmp(in->line[i], line))
+			return true;
+	return false;
+}
+
+/* Remove from out the findings that `in` does not have. */
+static void findings_keep(struct findings *out, const struct findings *in)
+{
+	unsigned int i, kept = 0;
+
+	for (i = 0; i < out->n; i++) {
+		if (findings_have(in, out->line[i]))
+			out->line[kept++] = out->line[i];
+		else
+			free(out->line[i]);
+	}
+	out->n = kept;
+}
+
+static void findings_print(const struct findings *in)
+{
+	unsigned int i;
+
+	for (i = 0; i < in->n; i++)
+		report(FAIL, NULL, NULL, "%s", in->line[i]);
+}
+
+static void findings_free(struct findings *out)
+{
+	while (out->n)
+		free(out->line[--out->n]);
+	free(out->line);
+	out->line = NULL;
+}
+
+bool copy_out(int fd, uint64_t offset, void *buf, size_t len)
+{
+	size_t done;
+	ssize_t n;
+
+	for (done = 0; done < len; done += (size_t)n) {
+		n = pread(fd, (char *)buf + done, len - done,
+			  (off_t)(offset + done));
+		if (n <= 0)
+			return false;
+	}
+	return true;
+}
+
+bool look_is_context(const struct look *l, uint32_t slot, uint32_t gen)
+{
+	return slot < URXE_MAX_CTX &&
+	       load_relaxed(&l->dev->ctx[slot].state) != URXE_CTX_FREE &&
+	       load_relaxed(&l->dev->ctx[slot].gen) == gen;
+}
+
+uint32_t bits_count(const uint64_t *map, uint32_t bits)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < bits / 64; i++)
+		n += (uint32_t)__builtin_popcountll(map[i]);
+	return n;
+}
+
+/* --------------------------------------------------------------- locks */
+
+/* Take the lock of the connection manager and reap dead event channels. */
+static void reap_channels(struct urxe_fabric *f, struct findings *out)
+{
+	struct cm cm = { .f = f };
+
+	if (faccessat(f->dirfd, "cm", F_OK, 0) || cm_map(f, &cm.t))
+		return; /* never used, or inspect_cm() reports the error */
+	if (cm_lock(&cm)) {
+		found(out, "%s", fabric_why());
+	} else {
+		cm_chan_sweep(&cm, CM_MAX_CHAN);
+		cm_settle(&cm);
+		cm_unlock(&cm);
+	}
+	munmap(cm.t, sizeof(*cm.t));
+}
+
+/*
+ * Reap the resources of dead processes, as each open of the device does.
+ * Locks that cannot be taken are findings.
+ */
+static void clear_up(struct urxe_fabric *f, struct findings *out)
+{
+	if (fabric_lock(f)) {
+		found(out, "%s", fabric_why());
+	} else {
+		fabric_unlock(f);
+		fabric_reap(f);
+	}
+	reap_channels(f, out);
+}
+
+/* Take the arena lock of a context once. */
+static void try_arena_lock(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
+			   struct findings *out)
+{
+	struct urxe_arena *a;
+	int fd;
+
+	if (arena_map_peer(f, slot, gen, &a, &fd))
+		return; /* inspect_arena() reports it */
+	if (arena_lock(f, a))
+		found(out, "context %u.%u: %s", slot, gen, fabric_why());
+	else
+		arena_unlock(f, a);
+	arena_unmap(a);
+	close(fd);
+}
+
+static void try_arena_locks(struct urxe_fabric *f, struct findings *out)
+{
+	const struct urxe_ctx_slot *c;
+	uint32_t i, gen;
+
+	for (i = 0; i < URXE_MAX_CTX; i++) {
+		c = &f->dev->ctx[i];
+		gen = load_relaxed(&c->gen);
+		if (load_relaxed(&c->state) == URXE_CTX_LIVE &&
+		    fabric_context_alive(f, i, gen))
+			try_arena_lock(f, i, gen, out);
+	}
+}
+
+/* -------------------------------------------------------------- passes */
+
+static void look_at_contexts(struct look *l)
+{
+	const struct urxe_ctx_slot *c;
+	uint32_t i, gen;
+
+	for (i = 0; i < URXE_MAX_CTX; i++) {
+		c = &l->dev->ctx[i];
+		gen = load_relaxed(&c->gen);
+		if (load_relaxed(&c->state) != URXE_CTX_LIVE ||
+		    !fabric_context_alive(l->f, i, gen))
+			continue;
+		l->live++;
+		inspect_arena(l, i);
+	}
+}
+
+/* Make one pass over the fabric.  Add its findings to out. */
+static void look(struct look *l, struct findings *out)
+{
+	int fd;
+
+	l->out = out;
+	l->live = 0;
+	memset(l->dm_mrs, 0, sizeof(l->dm_mrs));
+	fd = openat(l->f->dirfd, "device", O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || !copy_out(fd, 0, l->dev, sizeof(*l->dev))) {
+		found(out, "the file \"device\" is gone, or short");
+	} else {
+		inspect_device(l);
+		look_at_contexts(l);
+		inspect_device_memory(l);
+		inspect_files(l);
+	}
+	if (fd >= 0)
+		close(fd);
+	inspect_cm(l);
+}
+
+/*
+ * Repeat the pass, and keep the findings that all passes have.  This excludes
+ * transient states of operations in progress.
+ */
+static void look_often(struct look *l, struct findings *out)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	struct findings more = { 0 };
+	int i;
+
+	look(l, out);
+	for (i = 1; i < LOOKS && out->n; i++) {
+		nanosleep(&pause, NULL);
+		fabric_reap(l->f); /* processes that died meanwhile */
+		look(l, &more);
+		findings_keep(out, &more);
+		findings_free(&more);
+	}
+}
+
+static int look_alloc(struct look *l)
+{
+	/*
+	 * the heap and bounce rings are not copied: their pages stay unused
+	 */
+	l->arena = aligned_alloc(URXE_PAGE, sizeof(*l->arena));
+	l->dev = aligned_alloc(URXE_PAGE, (sizeof(*l->dev) + URXE_PAGE - 1) /
+						  URXE_PAGE * URXE_PAGE);
+	return l->arena && l->dev ? 0 : -1;
+}
+
+void inspect_fabric(const char *dir)
+{
+	struct findings locks = { 0 }, out = { 0 };
+	struct look *l = calloc(1, sizeof(*l));
+	char text[FABRICS_TEXT];
+	int ret;
+
+	if (!l || look_alloc(l)) {
+		report(FAIL, NULL, NULL, "no memory to look with");
+		return;
+	}
+	ret = fabric_open(dir, false, &l->f);
+	if (ret) {
+		if (ret == -ENOENT)
+			report(FAIL, "no device in this fabric", NULL, "%s",
+			       no_fabric_text(dir, text));
+		else
+			report(FAIL, "no device in this fabric", NULL,
+			       "fabric %s: %s", dir,
+			       *fabric_why() ? fabric_why() : strerror(-ret));
+		goto out_free;
+	}
+	clear_up(l->f, &locks);
+	try_arena_locks(l->f, &locks);
+	look_often(l, &out);
+	findings_print(&locks);
+	findings_print(&out);
+	if (!locks.n && !out.n)
+		ok("fabric %s: all that is shared agrees; %u context%s open%s",
+		   dir, l->live, l->live == 1 ? " is" : "s are",
+		   l->live ? ", so what is half done was not looked at" : "");
+	fabric_close(l->f);
+	findings_free(&locks);
+	findings_free(&out);
+out_free:
+	free(l->arena);
+	free(l->dev);
+	free(l);
+}

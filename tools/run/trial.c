@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Options --adversary and --timeout of urxe run, and the runs that they ask
+ * for.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "fabric/fabric.h"
+#include "common/commands.h"
+#include "supervise.h"
+#include "trial.h"
+#include "why/why.h"
+
+#define SWEEP "sweep:"
+#define NS_PER_S 1000000000ull
+
+static int list_knobs(void)
+{
+	const struct adversary_knob_info *k;
+	int i;
+
+	puts("--adversary=[LEVEL,][SEED][,KNOB=VALUE...]\n"
+	     "--adversary=[LEVEL,]sweep:N|FIRST-LAST[,KNOB=VALUE...]\n\n"
+	     "LEVEL is hardware: the device does what shipping NICs are known to do;\n"
+	     "or specification, the default: all that is allowed.  SEED is a number;\n"
+	     "without it one is drawn.  VALUE is how many of 1000 meet the knob, or a\n"
+	     "percentage as 2% or 0.5%.  The word none turns off all knobs that are\n"
+	     "not named after it.\n\n"
+	     "knob      hardware  specification  what meets it");
+	for (i = 0; i < KNOBS; i++) {
+		k = &adversary_knobs[i];
+		printf("%-9s %8u %14u  %s\n", k->name,
+		       k->preset[ADVERSARY_HARDWARE],
+		       k->preset[ADVERSARY_SPECIFICATION], k->meaning);
+	}
+	puts("\ndocs/adversary.md says more on each");
+	return 0;
+}
+
+static uint64_t seed_draw(void)
+{
+	uint32_t seed;
+
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		seed = (uint32_t)clock_now() ^ (uint32_t)getpid();
+	return seed % 999999 + 1; /* short enough to type */
+}
+
+/* Parse N or FIRST-LAST, the text after "sweep:". */
+static bool sweep_parse(struct trial *t, const char *text, size_t len)
+{
+	const char *dash = memchr(text, '-', len);
+	size_t n = dash ? (size_t)(dash - text) : len;
+
+	if (!adversary_seed_parse(text, n, &t->first))
+		return false;
+	t->sweep = true;
+	if (dash)
+		return adversary_seed_parse(dash + 1, len - n - 1, &t->last) &&
+		       t->first <= t->last;
+	t->last = t->first;
+	t->first = 1;
+	return t->last;
+}
+
+static char *trial_variable(const struct trial *t, uint64_t seed)
+{
+	char *value;
+
+	if (asprintf(&value, "%llu%s", (unsigned long long)seed, t->knobs) < 0)
+		return NULL;
+	return value;
+}
+
+static int variable_check(const char *value, const char *what)
+{
+	char why[ADVERSARY_WHY];
+	struct adversary a;
+
+	if (adversary_parse(&a, value, "", why, sizeof(why)))
+		return TRIAL_CHOSEN;
+	return fail(EXIT_USAGE, "%s: %s; urxe run --adversary=help says more",
+		    what, why);
+}
+
+static bool is_first_seed(const char *text, size_t len)
+{
+	uint64_t seed;
+
+	return !strncmp(text, SWEEP, strlen(SWEEP)) ||
+	       adversary_seed_parse(text, len, &seed);
+}
+
+/*
+ * Rewrite LEVEL[,SEED][,KNOB...] as [SEED],LEVEL[,KNOB...]. Return NULL if
+ * there is no memory.
+ */
+static const char *level_after_seed(const char *value)
+{
+	static char *text;
+	const size_t level = strcspn(value, ",");
+	const char *seed = value + level + (value[level] == ',');
+	size_t n = strcspn(seed, ",");
+
+	if (adversary_level_find(value, level) == ADVERSARY_LEVELS)
+		return value;
+	if (!is_first_seed(seed, n)) {
+		seed = value + level;
+		n = 0;
+	}
+	free(text);
+	if (asprintf(&text, "%.*s,%.*s%s", (int)n, seed, (int)level, value,
+		     seed + n) < 0)
+		text = NULL;
+	return text;
+}
+
+int trial_choose(struct trial *t, const char *value)
+{
+	char *variable;
+	size_t n;
+	int ret;
+
+	if (value && !strcmp(value, "help"))
+		return list_knobs();
+	if (value && !(value = level_after_seed(value)))
+		return fail(1, "no memory");
+	n = value ? strcspn(value, ",") : 0;
+	t->adversary = true;
+	t->sweep = t->drawn = false;
+	t->knobs = value ? value + n : "";
+	if (value && !strncmp(value, SWEEP, strlen(SWEEP))) {
+		if (!sweep_parse(t, value + strlen(SWEEP), n - strlen(SWEEP)))
+			return fail(EXIT_USAGE,
+				    "--adversary: \"%.*s\": a sweep is " SWEEP
+				    "N or " SWEEP "FIRST-LAST",
+				    (int)n, value);
+	} else if (n) {
+		if (!adversary_seed_parse(value, n, &t->first))
+			return variable_check(value, "--adversary");
+		t->last = t->first;
+	} else {
+		t->drawn = true;
+		t->first = t->last = seed_draw();
+	}
+	variable = trial_variable(t, t->first);
+	ret = variable ? variable_check(variable, "--adversary") :
+			 fail(1, "no memory");
+	free(variable);
+	return ret;
+}
+
+bool trial_is_wanted(const struct trial *t)
+{
+	return t->adversary || t->limit || t->check.level || faults_are_given();
+}
+
+int trial_limit(struct trial *t, const char *value)
+{
+	static const struct {
+		char unit;
+		unsigned int seconds;
+	} units[] = { { 0, 1 }, { 's', 1 }, { 'm', 60 }, { 'h', 3600 } };
+	char *end;
+	double n = strtod(value, &end);
+	unsigned int i;
+
+	for (i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (end != value && *end == units[i].unit &&
+		    (!*end || !end[1]) && n > 0 && n < 1e6) {
+			t->limit = (uint64_t)(n * units[i].seconds * NS_PER_S);
+			if (t->limit)
+				return TRIAL_CHOSEN;
+		}
+	return fail(
+		EXIT_USAGE,
+		"--timeout: \"%s\": it is a number of seconds, or as 2m, 1h",
+		value);
+}
+
+static int variable_set(const struct trial *t, uint64_t seed)
+{
+	char *value = trial_variable(t, seed);
+	int ret = value ? setenv("URXE_ADVERSARY", value, 1) : -1;
+
+	free(value);
+	return ret ? fail(1, "no memory") : 0;
+}
+
+int trial_set_environment(const struct trial *t)
+{
+	const char *there = getenv("URXE_ADVERSARY");
+	int ret;
+
+	if (!t->adversary) {
+		ret = there && *there ?
+			      variable_check(there, "URXE_ADVERSARY") :
+			      TRIAL_CHOSEN;
+		return ret == TRIAL_CHOSEN ? 0 : ret;
+	}
+	if (t->sweep)
+		return fail(EXIT_USAGE, "a sweep wants a command to run");
+	if (t->drawn)
+		fail(0, "the adversary's seed is %llu",
+		     (unsigned long long)t->first);
+	return variable_set(t, t->first);
+}
+
+/* ---------------------------------------------------------- running */
+
+/* Print the command line that repeats the run with @seed. */
+static void trial_print(const struct trial *t, uint64_t seed)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-+=.,:/@%^";
+	char **w;
+
+	fprintf(stderr, "    ");
+	for (w = t->words; *w; w++) {
+		if (w - t->words == t->word)
+			fprintf(stderr, "--adversary=%llu%s",
+				(unsigned long long)seed, t->knobs);
+		else if (**w && strspn(*w, plain) == strlen(*w))
+			fputs(*w, stderr);
+		else
+			print_quoted(stderr, *w);
+		fputs(w == t->words ? " run " : w[1] ? " " : "\n", stderr);
+	}
+}
+
+static void trial_say_failed(const struct trial *t, uint64_t seed,
+			     const struct ending *e)
+{
+	char how[80];
+
+	ending_describe(e, how, sizeof(how));
+	if (!t->adversary) {
+		if (e->late)
+			fail(0, "it was ended: %s", how);
+		return;
+	}
+	fail(0,
+	     "failed under the adversary with seed %llu: %s; the same again:",
+	     (unsigned long long)seed, how);
+	trial_print(t, seed);
+}
+
+/* Select a fabric for this seed alone. trial_leave() removes it. */
+static int trial_enter(uint64_t seed, char dir[256])
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "sweep.%d.%llu", (int)getpid(),
+		 (unsigned long long)seed);
+	return choose_fabric(name, dir);
+}
+
+static void trial_leave(const char *dir)
+{
+	supervise_clear();
+	if (*dir)
+		fabric_remove_unused(dir, false);
+}
+
+/* The time limit expired: print what the fabric waits for. */
+static void trial_say_why(void)
+{
+	char dir[256];
+
+	if (!fabric_dir(dir, sizeof(dir)))
+		why_report(dir, stderr);
+}
+
+static int trial_once(struct trial *t, char **argv, uint64_t seed,
+		      struct ending *e)
+{
+	const struct attention a = {
+		trial_say_why,
+		t->check.level ? check_show : NULL,
+		&t->check,
+	};
+	char dir[256] = "";
+	int ret = 0;
+
+	if (t->adversary)
+		ret = variable_set(t, seed);
+	if (!ret && t->sweep && t->own_fabric)
+		ret = trial_enter(seed, dir);
+	if (ret)
+		return ret;
+	if (t->sweep)
+		fail(0, "the adversary's seed is %llu",
+		     (unsigned long long)seed);
+	ret = supervise(argv, t->limit, &a, e);
+	if (t->sweep)
+		trial_leave(dir);
+	t->own_failure = !ret && ending_is_failure(e);
+	if (!ret)
+		check_look(&t->check, e);
+	return ret ? cannot_run(argv[0], ret) : 0;
+}
+
+/*
+ * A run of a sweep failed by itself, not by a finding of the referee: repeat
+ * it with --adversary=hardware and report whether it fails there too. This is
+ * skipped if the user gave a level, options or faults.
+ */
+static void trial_compare(const struct trial *t, char **argv, uint64_t seed)
+{
+	struct trial hardware = *t;
+	struct ending e;
+
+	if (!t->sweep || *t->knobs || faults_are_given())
+		return;
+	hardware.knobs = ",hardware";
+	hardware.check.level =
+		NULL; /* its findings are in the reports already */
+	unsetenv("URXE_CHECK");
+	/* the trace must stay that of the reported run */
+	unsetenv("URXE_TRACE");
+	fail(0, "the same seed with --adversary=hardware:");
+	if (trial_once(&hardware, argv, seed, &e) || e.signal)
+		return;
+	fail(0, "seed %llu %s", (unsigned long long)seed,
+	     ending_is_failure(&e) ?
+		     "fails with --adversary=hardware, too" :
+		     "passes with --adversary=hardware: the failure needs what "
+		     "the specification allows and NICs are not known to do");
+}
+
+/* Run the seeds, without the final reports of the referee. */
+static int trial_run_seeds(struct trial *t, char **argv, struct ending *e)
+{
+	uint64_t seed = t->first;
+	int ret;
+
+	if (t->drawn)
+		fail(0, "the adversary's seed is %llu",
+		     (unsigned long long)seed);
+	for (;; seed++) {
+		ret = trial_once(t, argv, seed, e);
+		if (ret)
+			return ret;
+		if (ending_is_failure(e) || e->signal || seed == t->last)
+			break;
+	}
+	if (e->signal) {
+		/*
+		 * a signal to urxe run ends the whole sweep, with that signal
+		 */
+		if (t->sweep && !ending_is_failure(e))
+			e->status = e->signal;
+	} else if (ending_is_failure(e)) {
+		if (t->own_failure)
+			trial_compare(t, argv, seed);
+		trial_say_failed(t, seed, e);
+	} else if (t->sweep) {
+		fail(0, "none of the seeds %llu to %llu failed",
+		     (unsigned long long)t->first, (unsigned long long)t->last);
+	}
+	return 0;
+}
+
+int trial_run(struct trial *t, char **argv)
+{
+	struct ending e;
+	int ret;
+
+	ret = check_begin(&t->check);
+	if (ret)
+		return ret;
+	ret = faults_begin_run();
+	if (!ret)
+		ret = trial_run_seeds(t, argv, &e);
+	faults_end_run(!ret);
+	check_end(&t->check);
+	return ret ? ret : ending_pass_on(&e);
+}

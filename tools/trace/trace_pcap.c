@@ -1,0 +1,739 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Conversion of a trace to pcapng.
+ *
+ * Records are processed in order, and each produces its packets at once, so
+ * the packets are in order and none is stored:
+ *
+ *   LEFT             the request
+ *   WAITS, AGAIN     an RNR NAK or another NAK, if the record has one
+ *   ARRIVED, or a
+ *   later record     the request again, if it had to wait before
+ *   ANSWERED         an ACK, a NAK or a response
+ *   CM_SENT          a MAD
+ *   PACKET           a packet that was sent or received
+ */
+#include <infiniband/verbs.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "common/commands.h"
+#include "pcapng.h"
+#include "trace_lives.h"
+#include "trace_mad.h"
+#include "trace_packets.h"
+#include "trace_pcap.h"
+#include "trace/packet.h"
+#include "trace_print.h"
+#include "trace_wire.h"
+#include "wire/address.h"
+#include "wire/icrc.h"
+
+#define PKEY 0xffff
+#define HOP_LIMIT 64 /* default hop limit of the kernel, for connected QPs */
+
+/*
+ * Attributes with which a QP was connected, and the state of its responder.
+ */
+struct end {
+	bool is_connected;
+	/* the peer is on another host: PACKET records have its packets */
+	bool is_away;
+	struct wire_path path;
+	uint32_t peer, mtu, msn;
+	uint32_t rq_psn; /* first PSN that this QP expects */
+	/* PSN that the peer expects; known after the first ACK */
+	uint32_t expected;
+	bool has_expected;
+	/* WR that waits for a receive or for a response */
+	const struct life *waits;
+};
+
+/* QP 1 (GSI) of a fabric's port: the PSN of its next packet. */
+struct gsi {
+	struct gsi *next;
+	uint64_t fabric;
+	uint32_t psn;
+};
+
+struct pcap {
+	FILE *to;
+	const struct trace_batch *batch;
+	struct lives lives;
+	struct end *end; /* state of each QP, at index track - 1 */
+	/* times a WR of a QP with unknown attributes was sent */
+	uint64_t unknown;
+	uint16_t ip_id;
+	struct gsi *gsi;
+	uint64_t wall; /* CLOCK_REALTIME when CLOCK_MONOTONIC was 0, ns */
+	uint8_t payload[TRACE_MAX_PAYLOAD];
+};
+
+/* ------------------------------------------------------- packets */
+
+static void pcap_put(struct pcap *o, const struct trace_record *r,
+		     const struct wire_path *path, const struct wire_packet *p,
+		     const char *comment)
+{
+	struct wire_path counted = *path;
+	uint8_t bytes[WIRE_MAX_BYTES];
+	size_t n;
+
+	counted.ip_id = o->ip_id++;
+	n = wire_build(&counted, p, bytes);
+	if (n)
+		pcapng_packet(o->to, o->wall + r->time, bytes, n, comment);
+}
+
+/* Argument of put_of_wr(), the callback of message_request() and the like. */
+struct of_wr {
+	struct pcap *o;
+	const struct trace_record *r;
+	const struct life *w;
+	const struct wire_path *path;
+	const char *what; /* name of the packet, for the comment */
+};
+
+/* Append to @text, a buffer of @n bytes including the terminating 0. */
+static void __attribute__((format(printf, 3, 4)))
+add(char *text, size_t n, const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text + used, n - used, format, args);
+	va_end(args);
+}
+
+static void say_payload(char *text, size_t n, const struct wire_packet *p)
+{
+	if (!(wire_parts(p->bth.opcode) & WIRE_HAS(PAYLOAD)) || !p->length)
+		return;
+	if (p->known >= p->length)
+		add(text, n, "; the payload is the program's");
+	else if (p->known)
+		add(text, n,
+		    "; the first %u bytes of the payload are the program's, the others are not recorded and are zeros here",
+		    p->known);
+	else
+		add(text, n,
+		    "; the payload is not recorded, and is zeros here");
+}
+
+static void put_of_wr(void *arg, const struct wire_packet *p, uint64_t i,
+		      uint64_t n, uint64_t left_out)
+{
+	const struct of_wr *a = arg;
+	const struct trace_thread *t = a->r->thread;
+	char text[512] = "";
+
+	add(text, sizeof(text), "%s[%d] WR 0x%" PRIx64 ": %s", t->program,
+	    t->pid, a->w->wr_id, a->what);
+	if (n > 1)
+		add(text, sizeof(text), ", packet %" PRIu64 " of %" PRIu64,
+		    i + 1, n);
+	say_payload(text, sizeof(text), p);
+	if (left_out)
+		add(text, sizeof(text),
+		    "; %" PRIu64 " packets before it are left out", left_out);
+	pcap_put(a->o, a->r, a->path, p, text);
+}
+
+static struct gsi *gsi_of(struct pcap *o, const struct trace_record *r)
+{
+	const uint64_t fabric = r->thread->fabric;
+	struct gsi *g;
+
+	for (g = o->gsi; g; g = g->next)
+		if (g->fabric == fabric)
+			return g;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return NULL;
+	*g = (struct gsi){ .next = o->gsi, .fabric = fabric };
+	o->gsi = g;
+	return g;
+}
+
+static void gsis_free(struct gsi *g)
+{
+	struct gsi *next;
+
+	for (; g; g = next) {
+		next = g->next;
+		free(g);
+	}
+}
+
+/*
+ * Write a MAD of the connection manager, from QP 1 to QP 1 of the other port.
+ */
+static void pcap_mad(struct pcap *o, const struct trace_record *r)
+{
+	struct trace_mad mad;
+	struct wire_path path = {
+		.hop_limit = HOP_LIMIT,
+		.source_port = wire_port_ud(MAD_QPN),
+	};
+	struct wire_packet p = {
+		.bth = { .opcode = WIRE_UD | WIRE_SEND_ONLY,
+			 .pkey = PKEY,
+			 .qpn = MAD_QPN },
+		.deth = { .qkey = MAD_QKEY, .qpn = MAD_QPN },
+		.length = MAD_BYTES,
+		.payload = mad.mad,
+		.known = MAD_BYTES,
+	};
+	struct gsi *gsi = gsi_of(o, r);
+	char text[128];
+
+	if (!gsi || !trace_mad(r, &mad) || trace_number(r, "other_host"))
+		return;
+	p.bth.psn = gsi->psn++ & WIRE_PSN_MASK;
+	memcpy(path.sgid, mad.sgid, sizeof(path.sgid));
+	memcpy(path.dgid, mad.dgid, sizeof(path.dgid));
+	path.traffic_class = mad.traffic_class;
+	path.flow_label = mad.flow_label;
+	snprintf(text, sizeof(text), "%s[%d] CM %s", r->thread->program,
+		 r->thread->pid, trace_mad_name(r));
+	pcap_put(o, r, &path, &p, text);
+}
+
+/* ------------------------------------------------------- QPs */
+
+static int ends_make(struct pcap *o)
+{
+	struct life_qp *qp;
+	uint32_t n = 0;
+
+	for (qp = o->lives.qp; qp; qp = qp->next)
+		qp->track = ++n;
+	o->end = calloc(n + 1, sizeof(*o->end));
+	return o->end ? 0 : fail(1, "no memory");
+}
+
+static struct end *end_of(const struct pcap *o, const struct life_qp *qp)
+{
+	return &o->end[qp->track - 1];
+}
+
+static uint32_t mtu_of(uint64_t code)
+{
+	return code >= IBV_MTU_256 && code <= IBV_MTU_4096 ? 128u << code :
+							     1024;
+}
+
+static void end_take_path(struct end *e, const struct trace_record *r)
+{
+	memset(&e->path, 0, sizeof(e->path));
+	if (!trace_gid(r, "sgid", e->path.sgid) ||
+	    !trace_gid(r, "dgid", e->path.dgid))
+		return;
+	e->path.v1 = trace_number(r, "roce") == 1;
+	e->path.traffic_class = (uint8_t)trace_number(r, "traffic_class");
+	e->path.flow_label = trace_number(r, "flow_label") & 0xfffff;
+	e->path.hop_limit = HOP_LIMIT;
+	e->is_connected = true;
+}
+
+static void pcap_modified(struct pcap *o, const struct trace_record *r)
+{
+	struct life_qp *qp = lives_qp(&o->lives, r, r->qpn);
+	uint64_t mask = trace_number(r, "mask");
+	struct end *e;
+
+	if (!qp)
+		return;
+	e = end_of(o, qp);
+	if (mask & IBV_QP_STATE && trace_number(r, "state") == IBV_QPS_RESET)
+		memset(e, 0, sizeof(*e));
+	if (mask & IBV_QP_AV)
+		end_take_path(e, r);
+	if (mask & IBV_QP_AV)
+		e->is_away = trace_number(r, "other_host");
+	if (mask & IBV_QP_PATH_MTU)
+		e->mtu = mtu_of(trace_number(r, "mtu"));
+	if (mask & IBV_QP_RQ_PSN)
+		e->rq_psn = trace_number(r, "rq_psn") & WIRE_PSN_MASK;
+	if (mask & IBV_QP_DEST_QPN) {
+		e->peer = (uint32_t)trace_number(r, "peer");
+		e->msn = 0;
+		e->has_expected = false;
+	}
+}
+
+/*
+ * The PSN that the responder expects, for a NAK of a sequence error. @e is
+ * the state of the requester's QP. If no ACK was seen, it is the rq_psn of
+ * the peer, or @psn if the trace does not have the peer.
+ */
+static uint32_t expected_psn(const struct pcap *o, const struct trace_record *r,
+			     const struct end *e, uint32_t psn)
+{
+	const struct life_qp *peer = lives_qp(&o->lives, r, e->peer);
+
+	if (e->has_expected)
+		return e->expected;
+	return peer ? end_of(o, peer)->rq_psn : psn;
+}
+
+/* ------------------------------------------------------- WRs */
+
+static bool transport_of(const struct life_qp *qp, enum wire_transport *out)
+{
+	switch (qp->type) {
+	case IBV_QPT_RC:
+		*out = WIRE_RC;
+		return true;
+	case IBV_QPT_UC:
+		*out = WIRE_UC;
+		return true;
+	case IBV_QPT_UD:
+		*out = WIRE_UD;
+		return true;
+	case IBV_QPT_XRC_SEND:
+		*out = WIRE_XRC;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Whether the first packet of the WR was sent. It was not if the WR failed
+ * with a local error.
+ */
+static bool went_out(const struct life *w)
+{
+	if (w->by[LIFE_ARRIVED] || !w->by[LIFE_ANSWERED])
+		return true;
+	switch (trace_number(w->by[LIFE_ANSWERED], "status")) {
+	case IBV_WC_SUCCESS: /* a UD datagram without a receiver */
+	case IBV_WC_RETRY_EXC_ERR:
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return true;
+	}
+	return false;
+}
+
+static void message_headers(struct message *m, const struct trace_record *left,
+			    const struct end *e)
+{
+	struct wire_packet *p = &m->head;
+	uint64_t addr = trace_number(left, "remote_addr");
+	uint32_t rkey = (uint32_t)trace_number(left, "rkey");
+
+	p->bth.pkey = PKEY;
+	p->bth.qpn = e->peer & WIRE_PSN_MASK;
+	p->xrceth.srqn = (uint32_t)trace_number(left, "srqn");
+	p->reth = (struct wire_reth){ addr, rkey, (uint32_t)m->length };
+	p->atomiceth = (struct wire_atomiceth){
+		.addr = addr,
+		.rkey = rkey,
+		.swap_add = trace_number(left, "compare_add"),
+	};
+	if (m->op == IBV_WR_ATOMIC_CMP_AND_SWP) {
+		p->atomiceth.compare = p->atomiceth.swap_add;
+		p->atomiceth.swap_add = trace_number(left, "swap");
+	}
+	p->feth.type = (uint8_t)trace_number(left, "flush_type");
+	p->feth.level = (uint8_t)trace_number(left, "flush_level");
+	p->immdt.imm = be32toh((uint32_t)trace_number(left, "imm"));
+	p->ieth.rkey = (uint32_t)trace_number(left, "invalidate");
+}
+
+/*
+ * Append recorded payload to the message. Only a prefix without gaps is kept.
+ */
+static void payload_add(struct pcap *o, const struct trace_data *d,
+			struct message *m)
+{
+	if (d->psn != m->psn || d->offset != m->known ||
+	    d->n > sizeof(o->payload) - m->known || d->n > m->length - m->known)
+		return;
+	memcpy(o->payload + m->known, d->byte, d->n);
+	m->known += (uint32_t)d->n;
+}
+
+static bool is_of_thread(const struct trace_record *r,
+			 const struct trace_record *other)
+{
+	return r->thread == other->thread;
+}
+
+/*
+ * Collect the DATA records that follow LEFT in its thread: data that a WR
+ * sends.
+ */
+static void payload_sent(struct pcap *o, const struct trace_record *left,
+			 struct message *m)
+{
+	const struct trace_record *r,
+		*end = o->batch->record + o->batch->records;
+	struct trace_data d;
+
+	for (r = left + 1; r < end; r++) {
+		if (!is_of_thread(r, left))
+			continue;
+		if (!trace_data(r, &d))
+			break;
+		payload_add(o, &d, m);
+	}
+}
+
+/*
+ * Collect the DATA records right before ANSWERED in its thread: data that a
+ * READ returned.
+ */
+static void payload_brought(struct pcap *o, const struct trace_record *answer,
+			    struct message *m)
+{
+	const struct trace_record *first = answer, *r = answer;
+	struct trace_data d;
+
+	while (r-- > o->batch->record) {
+		if (!is_of_thread(r, answer))
+			continue;
+		if (!trace_data(r, &d))
+			break;
+		first = r;
+	}
+	for (r = first; r < answer; r++)
+		if (is_of_thread(r, answer) && trace_data(r, &d))
+			payload_add(o, &d, m);
+}
+
+/*
+ * Collect the payload of a request. The word of an ATOMIC WRITE may be in
+ * LEFT.
+ */
+static void payload_find(struct pcap *o, const struct trace_record *left,
+			 struct message *m)
+{
+	uint64_t word;
+
+	payload_sent(o, left, m);
+	if (m->op != WR_ATOMIC_WRITE || m->known ||
+	    !trace_value(left, "value", &word) || !word)
+		return;
+	memcpy(o->payload, &word, sizeof(word));
+	m->known = sizeof(word);
+}
+
+/*
+ * Make the message of WR @w. Return false if it sends no packets or was not
+ * sent.
+ */
+static bool message_make(struct pcap *o, const struct life *w,
+			 const struct end *e, struct message *m)
+{
+	const struct trace_record *left = w->by[LIFE_LEFT];
+
+	memset(m, 0, sizeof(*m));
+	if (!left || !went_out(w) || !message_has_packets(w->op) ||
+	    !transport_of(w->qp, &m->transport))
+		return false;
+	m->op = w->op;
+	m->length = trace_number(left, "length");
+	m->mtu = e->mtu ? e->mtu : WIRE_MAX_PAYLOAD;
+	m->psn = trace_number(left, "psn") & WIRE_PSN_MASK;
+	m->payload = o->payload;
+	message_headers(m, left, e);
+	/*
+	 * solicited event: only for messages that consume a receive (IB
+	 * 9.2.3)
+	 */
+	m->head.bth.solicited = trace_number(left, "solicited") &&
+				life_takes_receive(w);
+	return true;
+}
+
+/* Fill @e with the path and the destination of a datagram, from LEFT. */
+static bool datagram_end(const struct trace_record *left, struct end *e)
+{
+	memset(e, 0, sizeof(*e));
+	end_take_path(e, left);
+	e->path.hop_limit = (uint8_t)trace_number(left, "hop_limit");
+	if (!e->path.hop_limit)
+		e->path.hop_limit = HOP_LIMIT;
+	e->path.source_port = wire_port_ud(left->qpn);
+	e->peer = (uint32_t)trace_number(left, "peer");
+	return e->is_connected;
+}
+
+static void request(struct pcap *o, const struct trace_record *r,
+		    const struct life *w, const char *what)
+{
+	struct end *e = end_of(o, w->qp), to;
+	bool ud = w->qp->type == IBV_QPT_UD;
+	struct of_wr a = { .o = o, .r = r, .w = w, .what = what };
+	struct message m;
+
+	if (!w->by[LIFE_LEFT] || !message_has_packets(w->op) || e->is_away ||
+	    trace_number(w->by[LIFE_LEFT], "other_host"))
+		return;
+	if (ud && datagram_end(w->by[LIFE_LEFT], &to))
+		e = &to;
+	if (!w->qp->type || !e->is_connected) {
+		o->unknown++;
+		return;
+	}
+	if (!message_make(o, w, e, &m))
+		return;
+	if (ud) {
+		m.head.deth.qkey =
+			(uint32_t)trace_number(w->by[LIFE_LEFT], "qkey");
+		m.head.deth.qpn = w->qp->qpn;
+	} else {
+		e->path.source_port = wire_port(w->qp->qpn, e->peer);
+	}
+	a.path = &e->path;
+	payload_find(o, w->by[LIFE_LEFT], &m);
+	message_request(&m, put_of_wr, &a);
+}
+
+/* ------------------------------------------------------- answers */
+
+static struct wire_path way_back(const struct wire_path *path)
+{
+	struct wire_path back = *path;
+
+	memcpy(back.sgid, path->dgid, sizeof(back.sgid));
+	memcpy(back.dgid, path->sgid, sizeof(back.dgid));
+	return back;
+}
+
+static const char *name_of_answer(const struct life *w)
+{
+	switch (w->op) {
+	case IBV_WR_RDMA_READ:
+		return "READ response";
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return "atomic's response";
+	case WR_FLUSH:
+	case WR_ATOMIC_WRITE:
+		return "response";
+	}
+	return "ACK";
+}
+
+static void answer(struct pcap *o, const struct trace_record *r,
+		   const struct life *w, uint8_t nak)
+{
+	struct end *e = end_of(o, w->qp);
+	struct of_wr a = { .o = o, .r = r, .w = w };
+	struct wire_path back = way_back(&e->path);
+	struct message m;
+
+	if (!e->is_connected || e->is_away || !message_make(o, w, e, &m) ||
+	    m.transport == WIRE_UC || m.transport == WIRE_UD)
+		return;
+	m.head.bth.qpn = w->qp->qpn;
+	a.path = &back;
+	if (nak) {
+		a.what = (nak & 0x60) == WIRE_RNR_NAK ? "RNR NAK" : "NAK";
+		if (nak == WIRE_NAK_SEQUENCE)
+			m.psn = expected_psn(o, r, e, m.psn);
+		m.msn = e->msn;
+		message_nak(&m, nak, put_of_wr, &a);
+		return;
+	}
+	a.what = name_of_answer(w);
+	m.msn = ++e->msn;
+	if (w->fetched)
+		m.head.atomicack.original = trace_number(w->fetched, "old");
+	payload_brought(o, r, &m);
+	e->expected = (m.psn + message_psns(&m)) & WIRE_PSN_MASK;
+	e->has_expected = true;
+	message_answer(&m, put_of_wr, &a);
+}
+
+static const char *name_of(const struct life *w)
+{
+	static const char *const names[] = {
+		"WRITE",	"WRITE WITH IMM",
+		"SEND",		"SEND WITH IMM",
+		"READ",		"COMPARE & SWAP",
+		"FETCH & ADD",	[9] = "SEND WITH INV",
+		[14] = "FLUSH", "ATOMIC WRITE",
+	};
+
+	return message_has_packets(w->op) ? names[w->op] : "?";
+}
+
+/*
+ * If the WR waited for a receive or a response, write its request again: it
+ * was retransmitted.
+ */
+static void goes_on(struct pcap *o, const struct trace_record *r,
+		    const struct life *w)
+{
+	struct end *e = end_of(o, w->qp);
+
+	if (e->waits == w)
+		request(o, r, w, "again");
+	e->waits = NULL;
+}
+
+static void answered(struct pcap *o, const struct trace_record *r,
+		     const struct life *w)
+{
+	switch (trace_number(r, "status")) {
+	case IBV_WC_SUCCESS:
+		goes_on(o, r, w);
+		answer(o, r, w, 0);
+		break;
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_ACCESS_ERR:
+	case IBV_WC_REM_OP_ERR:
+		goes_on(o, r, w);
+		if (trace_number(r, "nak"))
+			answer(o, r, w, (uint8_t)trace_number(r, "nak"));
+		break;
+	/* local error: the response could not be stored */
+	case IBV_WC_LOC_PROT_ERR:
+		if (w->by[LIFE_ARRIVED])
+			answer(o, r, w, 0);
+	}
+	end_of(o, w->qp)->waits = NULL;
+}
+
+static void waits(struct pcap *o, const struct trace_record *r,
+		  const struct life *w)
+{
+	uint8_t nak = (uint8_t)trace_number(r, "nak");
+
+	goes_on(o, r, w);
+	if (nak)
+		answer(o, r, w, nak);
+	end_of(o, w->qp)->waits = w;
+}
+
+/* ------------------------------------------------------- real packets */
+
+/*
+ * Copy the recorded bytes of a packet, from this record and the ones that
+ * continue it. Return the number of bytes up to the first gap.
+ */
+static uint32_t real_bytes(const struct pcap *o, const struct trace_record *r,
+			   uint8_t to[TRACE_PACKET_MOST])
+{
+	const struct trace_record *end = o->batch->record + o->batch->records;
+	const struct trace_record *first = r;
+	struct trace_packet p;
+	uint32_t n = 0;
+
+	for (; r < end; r++) {
+		if (!is_of_thread(r, first))
+			continue;
+		if (!trace_packet(r, &p) || p.at != n ||
+		    p.n > TRACE_PACKET_MOST - n)
+			break;
+		memcpy(to + n, p.byte, p.n);
+		n += p.n;
+		if (p.n < TRACE_PACKET_PART)
+			break; /* the last record of the packet */
+	}
+	return n;
+}
+
+/*
+ * Write a packet that was sent or received. The socket does not report the
+ * Ethernet addresses and the UDP checksum: the addresses are derived from the
+ * GIDs, and the checksum is 0.
+ */
+static void pcap_real(struct pcap *o, const struct trace_record *r)
+{
+	uint8_t bytes[WIRE_MAX_HEADERS + TRACE_PACKET_MOST], *ip, *bth;
+	struct trace_packet p;
+	char text[256] = "";
+	uint32_t n;
+
+	if (!trace_packet(r, &p) || p.at)
+		return;
+	if (!p.in && !p.path.hop_limit)
+		p.path.hop_limit = HOP_LIMIT; /* the default of the system */
+	bth = wire_put_network(&p.path, p.bytes, bytes, &ip);
+	n = real_bytes(o, r, bth);
+	add(text, sizeof(text), "%s[%d] %s it; ICRC 0x%08x", r->thread->program,
+	    r->thread->pid, p.in ? "received" : "sent", p.icrc);
+	if (p.refusal)
+		add(text, sizeof(text), "; refused: %s",
+		    wire_refusal_name(p.refusal));
+	if (n < p.bytes)
+		add(text, sizeof(text),
+		    "; from its byte %u on the payload is not recorded, and is zeros here",
+		    n);
+	if (n < p.bytes && p.bytes <= TRACE_PACKET_MOST) {
+		memset(bth + n, 0, p.bytes - n);
+		n = p.bytes;
+		wire_put_icrc(p.icrc, bth + n - WIRE_ICRC_BYTES);
+	}
+	pcapng_part(o->to, o->wall + r->time, bytes, (size_t)(bth - bytes) + n,
+		    (size_t)(bth - bytes) + p.bytes, text);
+}
+
+/* ------------------------------------------------------- records */
+
+static void pcap_record(struct pcap *o, const struct trace_record *r)
+{
+	const struct life *w = o->lives.of[r - o->batch->record];
+
+	if (r->what == TRACE_QP_MODIFIED)
+		pcap_modified(o, r);
+	else if (r->what == TRACE_CM_SENT)
+		pcap_mad(o, r);
+	else if (r->what == TRACE_PACKET)
+		pcap_real(o, r);
+	if (!w || w->recv)
+		return;
+	switch (r->what) {
+	case TRACE_LEFT:
+		request(o, r, w, name_of(w));
+		break;
+	case TRACE_ARRIVED:
+		goes_on(o, r, w);
+		break;
+	case TRACE_WAITS:
+	case TRACE_AGAIN:
+		waits(o, r, w);
+		break;
+	case TRACE_ANSWERED:
+		answered(o, r, w);
+		break;
+	}
+}
+
+int trace_pcap(FILE *to, const struct trace_batch *b)
+{
+	struct pcap *o = calloc(1, sizeof(*o));
+	size_t i;
+	int ret;
+
+	if (!o)
+		return fail(1, "no memory");
+	o->to = to;
+	o->batch = b;
+	ret = lives_make(&o->lives, b);
+	if (!ret)
+		ret = ends_make(o);
+	pcapng_begin(
+		to, "urxe0",
+		"what a wire would have carried, and what it did, of a trace by urxe");
+	if (b->records)
+		o->wall = b->record[0].thread->input->wall;
+	for (i = 0; i < b->records && !ret; i++)
+		pcap_record(o, &b->record[i]);
+	if (o->unknown)
+		fail(0,
+		     "%" PRIu64
+		     " times a WR went out of a QP whose attributes are not in the trace: there are no packets of them",
+		     o->unknown);
+	lives_free(&o->lives);
+	gsis_free(o->gsi);
+	free(o->end);
+	free(o);
+	return ret;
+}

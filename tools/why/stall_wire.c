@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Waits of QPs whose peer is on another host. The state of that host is not
+ * known, only its responses. The reasons found here are local: port, socket
+ * owner, inbox, route and neighbour.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <string.h>
+
+#include "stall.h"
+#include "wire/address.h"
+#include "wire/neighbour.h"
+#include "wire/psn.h"
+
+static const char *host_name(const uint8_t gid[16])
+{
+	static char text[INET6_ADDRSTRLEN];
+	const bool v4 = wire_gid_is_ipv4(gid);
+
+	if (!inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? gid + 12 : gid, text,
+		       sizeof(text)))
+		return "?";
+	return text;
+}
+
+const char *wire_peer_name(const struct view_qp *q)
+{
+	static char text[INET6_ADDRSTRLEN + 32];
+	uint8_t gid[16];
+
+	shared_gid_get(&q->sh.dgid, gid);
+	snprintf(text, sizeof(text), "QP 0x%x of %s",
+		 URXE_CONN_DEST(load_relaxed(&q->sh.conn)), host_name(gid));
+	return text;
+}
+
+/* ---------------------------------------------------------- this host */
+
+/*
+ * Whether no running process receives from the RoCE v2 socket of the fabric:
+ * it has no owner, or its owner is stopped. If so, set the kind and append
+ * the reason, as the next two functions do.
+ */
+static bool nobody_hears(struct stall *s, const struct view *v)
+{
+	const uint32_t id = load_relaxed(&v->dev->wire.holder);
+	struct view_process p;
+
+	if (!view_process_of(v, id, &p) || p.state == '-') {
+		s->kind = "no-holder";
+		stall_says(
+			s,
+			": no process here has the socket of the wire, UDP port 4791, so nothing is heard");
+		stall_ends(
+			s,
+			"a process with the device open that can bind the port (urxe doctor)");
+		return true;
+	}
+	if (!process_is_stopped(&p))
+		return false;
+	s->kind = "holder-stopped";
+	stall_says(s, ": %s, which has the socket of the wire, is stopped",
+		   process_name(&p));
+	stall_ends(s, "SIGCONT to %s, or its end", process_name(&p));
+	return true;
+}
+
+/* Whether responses are in the QP's inbox that its owner has not read. */
+static bool answer_is_there(struct stall *s, const struct view_qp *q)
+{
+	if (load_relaxed(&q->inbox.head) == load_relaxed(&q->inbox.tail))
+		return false;
+	s->kind = "answer-unread";
+	stall_says(s, ": an answer is there, and %s has not looked at it%s",
+		   process_name(&q->process),
+		   process_is_stopped(&q->process) ? ", being stopped" : "");
+	stall_ends(s, process_is_stopped(&q->process) ? "SIGCONT to it" :
+							"its next look");
+	return true;
+}
+
+/*
+ * Whether the peer's address has no route or does not resolve. Link-local
+ * addresses are not checked: their interface is not known here.
+ */
+static bool cannot_reach(struct stall *s, const struct view_qp *q)
+{
+	uint8_t gid[16], own[16];
+	int err;
+
+	shared_gid_get(&q->sh.dgid, gid);
+	shared_gid_get(&q->sh.sgid, own);
+
+	if (gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80)
+		return false;
+	err = -neighbour_find(gid, own, 0);
+	if (err == EINPROGRESS) {
+		s->kind = "no-neighbour";
+		stall_says(
+			s,
+			": nobody on the network answers for the address of %s, or of the router there (ip neigh)",
+			host_name(gid));
+		stall_ends(s, "a host with that address that is up");
+	} else if (err == ENETUNREACH || err == EHOSTUNREACH) {
+		s->kind = "no-route";
+		stall_says(s, ": there is no way to %s (ip route get)",
+			   host_name(gid));
+		stall_ends(s, "a route");
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* ---------------------------------------------------------- WRs */
+
+static bool is_fetch(const struct view_qp *q)
+{
+	const uint8_t op = load_relaxed(&q->sh.wait.opcode);
+
+	return op == IBV_WR_RDMA_READ || op == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       op == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/*
+ * Append the range of outstanding packets, and the number of retransmissions.
+ */
+static void says_packets(struct stall *s, const struct view_qp *q)
+{
+	const struct urxe_wire_shown *w = &q->inbox.shown;
+	const uint32_t una = load_relaxed(&w->una);
+	const uint32_t out = (load_relaxed(&w->next) - una) & WIRE_PSN_MASK;
+	const uint32_t queued =
+		(load_relaxed(&w->end) - load_relaxed(&w->next)) &
+		WIRE_PSN_MASK;
+	const uint32_t window = load_relaxed(&w->window);
+	const uint32_t again = load_relaxed(&w->again);
+
+	stall_says(s, " from PSN 0x%x on (%u packet%s out", una, out,
+		   out == 1 ? " is" : "s are");
+	if (queued && out >= window)
+		stall_says(s, ", and the window of %u is full", window);
+	if (again)
+		stall_says(s, "; sent again %u time%s", again,
+			   again == 1 ? "" : "s");
+	stall_says(s, ")");
+}
+
+void stall_of_wire(struct stall *s, const struct view *v,
+		   const struct view_qp *q)
+{
+	const bool rnr = load_relaxed(&q->sh.wait.what) == URXE_WAIT_RECEIVE;
+
+	if (load_relaxed(&v->dev->port_state) != URXE_PORT_ACTIVE) {
+		s->kind = "port-down";
+		stall_says(s, "for an answer: the port is down");
+		stall_ends(s, "urxe port up");
+		return;
+	}
+	if (rnr) {
+		stall_says(s, "for a receive (RNR): %s has none posted",
+			   wire_peer_name(q));
+		stall_ends(s, "ibv_post_recv there");
+		return;
+	}
+	stall_says(s, "for %s of %s", is_fetch(q) ? "the data" : "an ACK",
+		   wire_peer_name(q));
+	says_packets(s, q);
+	if (!nobody_hears(s, v) && !answer_is_there(s, q) &&
+	    !cannot_reach(s, q))
+		stall_ends(s, "an answer");
+}
+
+void stall_wire_ends(struct stall *s, const struct view *v,
+		     const struct view_qp *q)
+{
+	const struct urxe_wire_shown *w = &q->inbox.shown;
+	const uint64_t until = load_relaxed(&w->until);
+	const uint32_t left = load_relaxed(&w->left);
+
+	if (*s->ends)
+		stall_ends(s, "; ");
+	if (left == URXE_WIRE_ENDLESS)
+		stall_ends(s, "by itself never (timeout is 0)");
+	else
+		stall_ends(
+			s,
+			"RETRY_EXC_ERR after %u more tr%s, the next in %llu ms",
+			left, left == 1 ? "y" : "ies",
+			(unsigned long long)(until > v->at ?
+						     (until - v->at) / 1000000 :
+						     0));
+}
+
+/* ---------------------------------------------------------- receives */
+
+void stall_of_wire_receives(struct stall *s, const struct view *v,
+			    const struct view_qp *q, uint32_t n)
+{
+	stall_says(s, "%u receive%s posted: no message comes from %s", n,
+		   n == 1 ? " is" : "s are", wire_peer_name(q));
+	if (nobody_hears(s, v))
+		s->level = STALL_STALLS;
+	else
+		stall_ends(s, "a message from there");
+}
