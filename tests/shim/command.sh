@@ -52,11 +52,13 @@ program=$(realpath "$URXE")
 grep -q "no file /nosuch" "$URXE_DIR/err" || die "looked for where?"
 code 127 "$URXE" run -- no-such-program
 grep -qF "directories of PATH: $PATH" "$URXE_DIR/err" || die "looked for where?"
-printf '#!/nosuch/sh\n' >"$URXE_DIR/script"
-chmod +x "$URXE_DIR/script"
-code 127 "$URXE" run -- "$URXE_DIR/script"
+# /dev/shm may be mounted with noexec
+script=$(mktemp)
+printf '#!/nosuch/sh\n' >"$script"
+chmod +x "$script"
+code 127 "$URXE" run -- "$script"
 grep -q "interpreter /nosuch/sh" "$URXE_DIR/err" || die "no interpreter"
-rm "$URXE_DIR/script"
+rm "$script"
 code 1 "$URXE" trace nosuch
 grep -q "no file /.*/nosuch" "$URXE_DIR/err" || die "looked for where?"
 

@@ -5,6 +5,7 @@
 Two stock programs come to wait, say so, and are looked at; each case is in a
 fabric of its own."""
 import concurrent.futures
+import contextlib
 import fcntl
 import json
 import os
@@ -232,7 +233,9 @@ def try_damage():
                     done.returncode == 0:
                 json.loads(done.stdout)
         for end in (p.server, p.client):
-            os.kill(end["pid"], signal.SIGKILL)
+            # one is the parent of the other, which dies with it
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(end["pid"], signal.SIGKILL)
         p.main.wait(LIMIT)
         p.main.returncode = 0
 
