@@ -31,7 +31,8 @@
  * A message to an id in the same fabric is a function call: it changes the
  * peer's id and queues an event.  Messages to other hosts: wire.h.
  *
- * Tests: tests/unit/test_cm.c, test_cm_travels.c, test_cm_wire.c; tests/cm.
+ * Tests: tests/unit/rdma_cm/test_cm.c, test_cm_travels.c, test_cm_wire.c;
+ *tests/cm.
  */
 #pragma once
 

@@ -7,9 +7,9 @@
  *
  *	sending		the process of the id, from commands and cm_tick()
  *	receiving	the thread that reads the fabric's socket, in the
- *			process that owns it (provider/wire/responder/server.c).  It
- *			also sends the responses that need no application:
- *			MRA, REJ, DREP; repeated REP, RTU and SIDR_REP
+ *			process that owns it (provider/wire/responder/server.c).
+ *It also sends the responses that need no application: MRA, REJ, DREP; repeated
+ *REP, RTU and SIDR_REP
  *
  * Both hold the lock of the tables.
  *
@@ -21,7 +21,7 @@
  *
  * Packets may be forged, lost, duplicated and reordered.  A received message
  * must match the communication ID and the GID of the id, and its state.
- * tests/unit/test_cm_wire.c checks the exchange between two hosts.
+ * tests/unit/rdma_cm/test_cm_wire.c checks the exchange between two hosts.
  */
 #pragma once
 

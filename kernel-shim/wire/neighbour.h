@@ -10,7 +10,7 @@
  * Callers: provider/wire/resolve.c for ibv_modify_qp() and ibv_create_ah(),
  * kernel-shim/cm/resolve.c for rdma_resolve_addr(), tools/why/stall_wire.c.  No
  * privileges, no lock and no state between calls: any thread may call them.
- * tests/wire/test_neighbour.c tests them.
+ * tests/wire/programs/test_neighbour.c tests them.
  *
  * Functions return 0 or -errno.  They also return 0 if the kernel cannot be
  * queried.

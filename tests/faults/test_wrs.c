@@ -2,7 +2,7 @@
 /* Fault injection: WRs that complete with an error, as seen by both ends */
 #define _GNU_SOURCE
 #include "faults.h"
-#include "xrc.h"
+#include "qp/xrc.h"
 
 static struct duo d;
 

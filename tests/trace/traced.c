@@ -14,7 +14,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "verbs/xrc.h"
+#include "verbs/qp/xrc.h"
 
 static struct duo duo;
 

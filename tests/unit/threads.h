@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
-#include "engine.h"
+#include "engine/engine.h"
 
 /* As ck_assert(), for hot loops: only a failure is reported to the runner. */
 #define sure(cond) \

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "adopt.h"
+#include "memory/adopt.h"
 #include "harness.h"
 
 #define CHUNK 4096
