@@ -6,7 +6,7 @@ URXE=$1
 . "$(dirname "$0")/lib.sh"
 # new releases of meson have them abort, and clang's TSan takes those of UBSan
 unset ASAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS
-source=$(dirname "$0")/sanitizer.c
+source=$(dirname "$0")/programs/sanitizer.c
 # /dev/shm may be mounted noexec
 built=$(mktemp -d) || exit 99
 trap 'rm -rf "$URXE_DIR" "$built"' EXIT
