@@ -2,11 +2,11 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2317,SC2329 # "step" calls the functions
 #
-# The parts of "./check --long": long_PART is the part PART.  Each is to take less than
-# 80 minutes on two quiet cores; docs/contributing.md has a table of them.  A part
-# needs nothing that another part leaves.  Sourced, not run.
+# The parts of "./check --long": long_PART is the part PART.  Each takes less than 80
+# minutes on two idle cores; docs/contributing.md has a table of them.  A part does
+# not depend on the results of another part.  Sourced, not run.
 
-# In the order in which they run.
+# In the order in which they run
 long_parts=(suites sanitizers soak seeds clients fuzz wire rxe packages distros
 	steady1 steady2 steady3 steady4)
 
@@ -15,8 +15,8 @@ gcc_build()
 	CC=$gcc step 'build with gcc' meson_build build-gcc "${strict[@]}"
 }
 
-# All tests of meson, also those that ./check leaves out; some with adopted pages,
-# and in containers.
+# All meson tests, also those that ./check omits; some suites with adoption, and in
+# containers.
 long_suites()
 {
 	gcc_build || return
@@ -28,7 +28,7 @@ long_suites()
 	step 'build for aarch64' tests/cross/compile build-aarch64
 }
 
-# ASan and UBSan over all suites of C programs, TSan over all of its suites.
+# All suites of C programs with ASan and UBSan; all suites for TSan
 long_sanitizers()
 {
 	local -x URXE_TEST_LONG=1
@@ -49,7 +49,7 @@ long_soak()
 long_seeds()
 {
 	gcc_build || return
-	step 'the zoo, a thousand seeds for each' zoo_seeds
+	step 'the zoo, 1000 seeds for each corrected program' zoo_seeds
 	step 'litmus tests, ten times as many seeds' litmus_seeds
 	step 'verbs tests, five seeds of the adversary' verbs_adversary
 	step 'single cases in random order, two busy loops' \
@@ -64,7 +64,7 @@ long_clients()
 	step 'stock clients, three seeds, checked' clients_seeds -r -n 3
 }
 
-# libFuzzer on what is parsed, five minutes for each parser.
+# libFuzzer, five minutes for each parser
 long_fuzz()
 {
 	local parser
@@ -100,18 +100,18 @@ long_packages()
 {
 	local base=/var/tmp/urxe-distros/bookworm.tar
 
-	# an image of urxe, on the base system of tests/distros if it is there
+	# an image of urxe, on the base system of tests/distros if that exists
 	[[ -e $base ]] || base=
-	# shellcheck disable=SC2086 # no word, if there is no base
-	step 'the image, two containers of it' tests/ci/image.sh $base
+	# shellcheck disable=SC2086 # no word without a base
+	step 'the container image, in two containers' tests/ci/image.sh $base
 	step 'the tarball of a release' packaging/release-check --dry
 	if can_debootstrap; then
-		step 'the life of the package' \
+		step 'the life cycle of the Debian package' \
 			tests/distros/run -c tests/packages/chroot bookworm
 	fi
 }
 
-# ./check on other releases, under the conditions of a container.
+# ./check on other releases of Debian, in containers
 long_distros()
 {
 	local release
@@ -182,9 +182,9 @@ soak_long()
 		-H -n 8 -t 600
 }
 
-# The same with all freedoms of a device, and the faults that the soak tolerates.
-# The soak makes no mistakes, so the referee must report nothing, except that the
-# soak destroys QPs whose WRs have failed.
+# The soak with the adversary, and with the faults that it tolerates.  The soak has
+# no bugs, so the referee must report nothing, except that the soak destroys QPs
+# whose WRs have failed.
 soak_adversary()
 {
 	local dir seed status=0
@@ -240,10 +240,11 @@ under_adversary()
 	done
 }
 
-# Verbs tests that rely on nothing beyond the specification; then those that
-# expect zeros where nothing was received, or an event where one is pending.  Left
-# out are "cq_ex" and "send_first" (they expect what was posted to be complete),
-# "stopped_requester" (it expects where) and what this libibverbs lacks.
+# Verbs tests that rely only on the specification; then those that expect that
+# bytes without data remain 0, or that arming a CQ with completions raises an event.
+# Omitted are "cq_ex" and "send_first" (they expect WRs to complete at once),
+# "stopped_requester" (it expects a WR to stop at a certain place), and tests of
+# features that this libibverbs lacks.
 verbs_adversary()
 {
 	under_adversary loss=0 \
@@ -262,7 +263,7 @@ clients_seeds()
 		-c build-gcc/tests/cm/cmstat "$@" all
 }
 
-# Two hosts with a cable between them: options of tests/wire/hosts.
+# wire_clients [OPTION...]: clients on two hosts; options of tests/wire/hosts
 wire_clients()
 {
 	CMSTAT=build-gcc/tests/cm/cmstat tests/wire/hosts "$@" \
@@ -275,20 +276,20 @@ wire_clients_bad()
 	WIRE_LOSES=1 wire_clients -m 1500 -f '-l 1 -r 5 -d 1 -t 1'
 }
 
-# Kernel rxe as the other host, of a user-mode kernel that is built once.
+# The other host uses rxe of a User-Mode Linux kernel, which is built once.
 wire_rxe()
 {
 	local kernel
 
 	tests/wire/rxe-kernel || return
 	kernel=${URXE_RXE_DIR:-/var/tmp/urxe-rxe}/linux
-	# absolute: it runs in other namespaces
+	# an absolute path: it runs in another mount namespace
 	CMSTAT=$PWD/build-gcc/tests/cm/cmstat tests/wire/hosts -k "$kernel" \
 		build-gcc/tools/urxe tests/wire/rxe.sh
 }
 
-# The verbs tests under the conditions of containers.  "stopped" needs more device
-# memory than they have, "no_thread" needs process_vm_*.
+# The verbs tests in containers.  "stopped" needs more device memory than containers
+# have, "no_thread" needs process_vm_readv.
 verbs_in_containers()
 {
 	local -a tests
@@ -299,7 +300,7 @@ verbs_in_containers()
 	URXE_TEST_LONG=1 tests/ci/container.py build-gcc/tools/urxe "${tests[@]}"
 }
 
-# The program that contains a harness; "host" is a whole host with a wire.
+# Print the path of a harness; "host" is a complete host with a wire.
 harness_program()
 {
 	if [[ $1 == host ]]; then
@@ -309,7 +310,7 @@ harness_program()
 	fi
 }
 
-# libFuzzer mutates the corpus of a parser for so many seconds.
+# parse_for PARSER SECONDS: run libFuzzer on the corpus of a parser.
 parse_for()
 {
 	local dir corpus=tests/parse/corpus/$1 status
@@ -325,7 +326,7 @@ parse_for()
 	return "$status"
 }
 
-# parse_all PARSER...: as many at once as there are CPUs.
+# parse_all PARSER...: run the parsers, one at a time on each CPU.
 parse_all()
 {
 	local parser dir n=0
@@ -348,8 +349,8 @@ parse_all()
 	rm -rf "$dir"
 }
 
-# parse_result PARSER: what its run by parse_all printed, and its exit status; it
-# runs now if there was none.
+# parse_result PARSER: print the output of its run by parse_all, and return its exit
+# status.  If it has not run yet, run it.
 parse_result()
 {
 	if [[ ${parsed-} ]]; then

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What ./quickstart and ./check share: packages, building.  Sourced, not run.
+# Common parts of ./quickstart and ./check: packages, building.  Sourced, not run.
 
 say()
 {
 	printf '%s\n' "$*" >&2
 }
 
-# How to become root: prints the command's words, or fails.
+# Print the command that runs a program as root, or fail.
 root_prefix()
 {
 	if [[ $(id -u) == 0 ]]; then
@@ -30,7 +30,7 @@ apt_install()
 
 	prefix=$(root_prefix) || return 1
 	read -ra root <<<"$prefix"
-	# Images for containers leave /usr/share/doc out, but pyverbs has its
+	# Container images omit /usr/share/doc, but the tests of pyverbs are
 	# tests there.
 	"${root[@]}" env DEBIAN_FRONTEND=noninteractive \
 		apt-get install -y -qq --no-install-recommends \
@@ -39,9 +39,9 @@ apt_install()
 		"$@" </dev/null >/dev/null
 }
 
-# The packages for each kind of work, by their names of Debian and Ubuntu (apt),
-# Fedora (dnf), openSUSE (zypper), Alpine (apk) and Arch (pacman).  A dash: it
-# comes with another of them, or there is none.
+# The packages for each kind of work, by their names in Debian and Ubuntu (apt),
+# Fedora (dnf), openSUSE (zypper), Alpine (apk) and Arch (pacman).  A dash: part of
+# another package, or not available.
 packages_table()
 {
 	cat <<-'END'
@@ -115,7 +115,7 @@ packages_table()
 	END
 }
 
-# packages_for KIND [MANAGER]: one name a line.
+# packages_for KIND [MANAGER]: print one name a line.
 packages_for()
 {
 	packages_table | awk -v kind="[$1]" -v manager="${2:-apt}" '
@@ -129,7 +129,7 @@ packages_for()
 		mine && NF && $column != "-" { print $column }'
 }
 
-# The first of the managers of packages that this system has.
+# Print the package manager of this system.
 package_manager()
 {
 	local manager
@@ -148,7 +148,7 @@ package_manager()
 	return 1
 }
 
-# What its user types to install packages.
+# Print the command that installs packages.
 install_line()
 {
 	case $1 in
@@ -162,7 +162,7 @@ install_line()
 # have_package MANAGER NAME
 have_package()
 {
-	# Some who package node have it there, and Debian's cannot stand beside.
+	# node may come from another package, which conflicts with Debian's
 	[[ $2 != npm ]] || ! command -v npm >/dev/null || return 0
 	case $1 in
 	apt) [[ $(dpkg-query -W -f='${Status}' "$2" 2>/dev/null) == \
@@ -173,7 +173,7 @@ have_package()
 	esac >/dev/null 2>&1
 }
 
-# missing_packages KIND MANAGER: names of the packages that are not installed.
+# missing_packages KIND MANAGER: print the packages that are not installed.
 missing_packages()
 {
 	local p
@@ -183,8 +183,8 @@ missing_packages()
 	done
 }
 
-# want_packages KIND: install what is missing, with apt, or say what to type.
-# Fails, after saying what is missing, if some still are.
+# want_packages KIND: install missing packages with apt, or print the command that
+# does so.  Fail if packages are still missing, and list them.
 want_packages()
 {
 	local kind=$1 manager prefix p
@@ -192,8 +192,8 @@ want_packages()
 
 	if ! manager=$(package_manager); then
 		mapfile -t missing < <(packages_for "$kind")
-		say "No known manager of packages: going on with what there is."
-		say "Packages for $kind, by their Debian names: ${missing[*]}"
+		say "No known package manager: continuing with the installed packages."
+		say "Packages for $kind (Debian names): ${missing[*]}"
 		return 0
 	fi
 	mapfile -t missing < <(missing_packages "$kind" "$manager")
@@ -202,8 +202,8 @@ want_packages()
 	if [[ $manager != apt ]] || ! prefix=$(root_prefix); then
 		say "Missing packages for $kind: ${missing[*]}"
 		[[ $manager != apt ]] ||
-			say "You are not root and sudo does not let you in."
-		say "Type, as root:"
+			say "Cannot install them: not root, and sudo is not permitted."
+		say "Run as root:"
 		say "  $(install_line "$manager") ${missing[*]}"
 		return 1
 	fi
@@ -211,22 +211,22 @@ want_packages()
 	say "Installing packages for $kind: ${missing[*]}"
 	if [[ -z ${apt_updated-} ]]; then
 		"${root[@]}" apt-get update -qq </dev/null >&2 ||
-			say "apt-get update failed; trying with the old lists."
+			say "apt-get update failed; using the old package lists."
 		apt_updated=1
 	fi
 	if ! apt_install "${missing[@]}"; then
-		# One unknown name must not keep the others away.
+		# one unknown name must not prevent the others
 		for p in "${missing[@]}"; do
 			apt_install "$p" || true
 		done
 	fi
 	mapfile -t missing < <(missing_packages "$kind" apt)
 	[[ ${#missing[@]} -gt 0 ]] || return 0
-	say "Could not install, for $kind: ${missing[*]}"
+	say "Could not install packages for $kind: ${missing[*]}"
 	return 1
 }
 
-# meson_configure DIR [OPTION...]: configure DIR if it is not yet.
+# meson_configure DIR [OPTION...]: configure DIR unless it is configured.
 meson_configure()
 {
 	local dir=$1
@@ -242,36 +242,36 @@ meson_configure()
 	fi
 }
 
-# meson_build DIR [OPTION...]: the same, and build it.
+# meson_build DIR [OPTION...]: configure and build DIR.
 meson_build()
 {
 	meson_configure "$@" || return 1
 	ninja -C "$1" </dev/null
 }
 
-# Is there all that a build needs?  Says what is not.
+# Check that all tools and libraries for a build are installed; list missing ones.
 can_build()
 {
 	local v p ok=0
 
 	for p in "${CC:-gcc}" ninja pkg-config; do
 		if ! command -v "$p" >/dev/null; then
-			say "$p is missing."
+			say "$p is not installed."
 			ok=1
 		fi
 	done
 	for p in libibverbs libnl-3.0; do
 		if ! pkg-config --exists "$p" 2>/dev/null; then
-			say "$p is missing (no $p.pc for pkg-config)."
+			say "$p is not installed (pkg-config finds no $p.pc)."
 			ok=1
 		fi
 	done
 	if ! v=$(meson --version 2>/dev/null); then
-		say "meson is missing; urxe is built with meson 0.61 or newer."
+		say "meson is not installed; urxe needs meson 0.61 or newer."
 		ok=1
 	elif [[ $(printf '%s\n0.61\n' "$v" | sort -V | head -n 1) != 0.61 ]]
 	then
-		say "meson $v is too old: urxe needs 0.61 (Ubuntu 22.04 has that)."
+		say "meson $v is too old: urxe needs 0.61 or newer (as in Ubuntu 22.04)."
 		say "Type:"
 		say "  python3 -m pip install --user --upgrade meson"
 		ok=1
@@ -279,19 +279,19 @@ can_build()
 	return "$ok"
 }
 
-# Can what is built in this checkout be loaded into programs?  Says if not.
+# Check that LD_PRELOAD can contain the path of this checkout.
 can_preload()
 {
 	case $PWD in
 	*[[:space:]:]*)
-		say "LD_PRELOAD cannot hold the path of this checkout, $PWD:"
-		say "it has a space or a colon in it.  Move it to another one."
+		say "LD_PRELOAD cannot contain the path of this checkout, $PWD,"
+		say "which has a space or a colon; move the checkout to another directory."
 		return 1
 		;;
 	esac
 }
 
-# A place for fabrics that nobody else uses.  The caller removes $URXE_DIR.
+# Create a private directory for fabrics.  The caller removes $URXE_DIR.
 own_fabric()
 {
 	unset URXE_FABRIC

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Steps of ./check: each passes, fails or is skipped, and is counted.  The last
-# lines are the report.  Sourced, not run.
+# Steps of ./check: each passes, fails or is skipped, and is counted.  A report of
+# the failures follows at the end.  Sourced, not run.
 
 passed=0
 failed=0
@@ -15,7 +15,7 @@ pass()
 	say "ok: $1"
 }
 
-# fail NAME [REPORT]: the report is printed again at the end.
+# fail NAME [REPORT]: count a failure; the report is printed again at the end.
 fail()
 {
 	failed=$((failed + 1))
@@ -30,8 +30,8 @@ skip()
 	say "skipped: $1"
 }
 
-# step NAME COMMAND...: the command is one test.  Exit status 77: it is skipped,
-# and the last line that it printed is the reason.
+# step NAME COMMAND...: run the command as one test.  Exit status 77 means skipped;
+# the last line of the output is the reason.
 step()
 {
 	local name=$1 log status began=$SECONDS
@@ -52,7 +52,7 @@ step()
 	return "$status"
 }
 
-# The command that repeats a step, as a shell reads it.
+# Print the command that repeats a step, quoted for a shell.
 repeat_line()
 {
 	if [[ $(type -t "$1") == function ]]; then
@@ -62,7 +62,7 @@ repeat_line()
 	fi
 }
 
-# meson_test DIR [OPTION...]: run tests of a build, add up their results.
+# meson_test DIR [OPTION...]: run tests of a build, and add their results.
 meson_test()
 {
 	local dir=$1 status n_ok n_failed n_skipped report before=$failed
@@ -86,7 +86,7 @@ meson_test()
 	if [[ $failed == "$before" && $status != 0 ]]; then
 		fail "meson test in $dir ended with status $status"
 	elif [[ $n_ok == 0 ]]; then
-		fail "meson test in $dir ran nothing"
+		fail "meson test in $dir ran no tests"
 	fi
 	[[ $failed == "$before" ]]
 }
@@ -101,7 +101,7 @@ finish()
 		say "$f"
 		say
 	done
-	say "$SECONDS s; CPU time, of this shell and of what it ran:"
+	say "$SECONDS s; CPU time of this shell and of its children:"
 	times >&2
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[[ $failed == 0 ]]

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Device memory, written by a remote process.
+ * Device memory, written by a remote process
  *
  * Device memory (DM) is memory on the NIC.  A program cannot dereference it:
  * it gets a handle, and copies to and from it with ibv_memcpy_to_dm and
- * ibv_memcpy_from_dm.  Registered, it is an ordinary target of RDMA.
+ * ibv_memcpy_from_dm.  After registration it is an ordinary target of RDMA.
  *
  * Two processes, each with its own device context, as on two machines:
  *
  *   A, the target                       B, the writer
  *   1 allocate DM, register it          1 register a buffer
- *   2 make a QP                         2 make a QP
- *   3 ------ swap QP number, GID, address and rkey ------
+ *   2 create a QP                       2 create a QP
+ *   3 ---- exchange QP number, GID, address and rkey ----
  *   4 connect the QP                    4 connect the QP
  *                                       5 RDMA WRITE into A's DM
  *   <------ "done", over the socket -----
@@ -19,9 +19,9 @@
  *
  *   urxe run -- dm_write [-d DEVICE] [-g GID_INDEX]
  *
- * Nothing here is special to urxe: it runs the same on a NIC that has device
- * memory.  To run it on two machines, put a TCP connection in place of the
- * socketpair.
+ * Nothing here is specific to urxe: the program also runs on a NIC that has
+ * device memory.  To run it on two machines, replace the socketpair by a TCP
+ * connection.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -39,7 +39,7 @@
 enum {
 	PORT = 1,
 	DM_SIZE = 4096,
-	/* DM is copied in whole words by some NICs: keep to multiples of 4 */
+	/* some NICs copy DM in whole words: use multiples of 4 */
 	TEXT_OFFSET = 64,
 	TEXT_SIZE = 64,
 };
@@ -47,20 +47,20 @@ enum {
 static const char greeting[TEXT_SIZE] = "written by B into the memory of "
 					"A's device";
 
-/* What one side must know of the other to connect and to write. */
+/* Information that the peer needs to connect and to write */
 struct peer_info {
-	union ibv_gid gid; /* the address of the port, on RoCE */
-	uint64_t addr; /* where the registered memory begins */
-	uint32_t rkey; /* the key that permits remote access to it */
-	uint32_t qpn; /* the number of the queue pair */
-	uint32_t psn; /* the first packet's sequence number */
-	uint16_t lid; /* the address of the port, on InfiniBand */
+	union ibv_gid gid; /* address of the port, on RoCE */
+	uint64_t addr; /* start of the registered memory */
+	uint32_t rkey; /* remote key of the registered memory */
+	uint32_t qpn; /* QP number */
+	uint32_t psn; /* sequence number of the first packet */
+	uint16_t lid; /* address of the port, on InfiniBand */
 	uint8_t mtu;
 };
 
 struct side {
 	char name; /* 'A' or 'B' */
-	int sock; /* to the other side */
+	int sock; /* connection to the other side */
 	int gid_index;
 	struct ibv_context *ctx;
 	struct ibv_port_attr port;
@@ -68,7 +68,7 @@ struct side {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_dm *dm; /* A only */
-	struct ibv_mr *mr; /* of A's device memory, or of B's buffer */
+	struct ibv_mr *mr; /* A: device memory, B: buffer */
 	char buffer[TEXT_SIZE]; /* B only */
 	struct peer_info me, peer;
 };
@@ -88,7 +88,7 @@ die(const struct side *s, const char *fmt, ...)
 }
 
 static void __attribute__((format(printf, 2, 3)))
-tell(const struct side *s, const char *fmt, ...)
+report(const struct side *s, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -107,7 +107,7 @@ static void open_device(struct side *s, const char *name)
 
 	list = ibv_get_device_list(NULL);
 	if (!list)
-		die(s, "no list of devices");
+		die(s, "ibv_get_device_list");
 	for (i = 0; list[i]; i++)
 		if (!name || !strcmp(name, ibv_get_device_name(list[i])))
 			break;
@@ -117,7 +117,7 @@ static void open_device(struct side *s, const char *name)
 	s->ctx = ibv_open_device(list[i]);
 	if (!s->ctx)
 		die(s, "ibv_open_device");
-	/* the list may go: an open context holds its device */
+	/* an open context remains valid when the list is freed */
 	ibv_free_device_list(list);
 	if (ibv_query_port(s->ctx, PORT, &s->port))
 		die(s, "ibv_query_port");
@@ -127,7 +127,7 @@ static void open_device(struct side *s, const char *name)
 	s->me.mtu = s->port.active_mtu;
 }
 
-/* Step 1 of A: memory on the device, open to remote writes. */
+/* Step 1 of A: allocate device memory, and permit remote writes. */
 static void make_device_memory(struct side *s)
 {
 	struct ibv_alloc_dm_attr attr = { .length = DM_SIZE };
@@ -135,15 +135,15 @@ static void make_device_memory(struct side *s)
 
 	if (ibv_query_device_ex(s->ctx, NULL, &dev))
 		die(s, "ibv_query_device_ex");
-	tell(s, "the device has %llu bytes of device memory",
-	     (unsigned long long)dev.max_dm_size);
+	report(s, "the device has %llu bytes of device memory",
+	       (unsigned long long)dev.max_dm_size);
 	s->dm = ibv_alloc_dm(s->ctx, &attr);
 	if (!s->dm)
 		die(s, "ibv_alloc_dm");
 	/*
 	 * The program has no address for device memory, so the region must be
-	 * zero based: work requests count from its first byte.  LOCAL_WRITE
-	 * goes with REMOTE_WRITE: who may not write here may not let others.
+	 * zero based: addresses in work requests are offsets from its start.
+	 * REMOTE_WRITE requires LOCAL_WRITE.
 	 */
 	s->mr = ibv_reg_dm_mr(s->pd, s->dm, 0, DM_SIZE,
 			      IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE |
@@ -154,7 +154,7 @@ static void make_device_memory(struct side *s)
 	s->me.rkey = s->mr->rkey;
 }
 
-/* Step 1 of B: the device may only read what was registered. */
+/* Step 1 of B: register a buffer that the device only reads. */
 static void make_buffer(struct side *s)
 {
 	memcpy(s->buffer, greeting, TEXT_SIZE);
@@ -163,7 +163,7 @@ static void make_buffer(struct side *s)
 		die(s, "ibv_reg_mr");
 }
 
-/* Step 2. */
+/* Step 2: create a QP. */
 static void make_qp(struct side *s)
 {
 	struct ibv_qp_init_attr init = {
@@ -179,8 +179,7 @@ static void make_qp(struct side *s)
 		.qp_state = IBV_QPS_INIT,
 		.pkey_index = 0,
 		.port_num = PORT,
-		/* what peers may do through this QP: both the QP and the
-		   memory must permit it */
+		/* remote access: both the QP and the MR must permit it */
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
 
@@ -193,26 +192,26 @@ static void make_qp(struct side *s)
 	if (errno)
 		die(s, "ibv_modify_qp to INIT");
 	s->me.qpn = s->qp->qp_num;
-	s->me.psn = getpid() & 0xffffff; /* any 24 bits will do */
+	s->me.psn = getpid() & 0xffffff; /* any 24-bit value */
 }
 
-/* Step 3: how the two meet is not RDMA's business. */
-static void swap_info(struct side *s)
+/* Step 3: exchange the information over a socket, without RDMA. */
+static void exchange_info(struct side *s)
 {
 	if (write(s->sock, &s->me, sizeof(s->me)) != sizeof(s->me))
-		die(s, "send to the other side");
+		die(s, "write to the socket of the peer");
 	errno = ECONNRESET;
 	if (recv(s->sock, &s->peer, sizeof(s->peer), MSG_WAITALL) !=
 	    sizeof(s->peer))
-		die(s, "receive from the other side");
+		die(s, "read from the socket of the peer");
 }
 
-/* Step 4: RTR, ready to receive, knows the peer; RTS, ready to send. */
+/* Step 4: set the peer (RTR, ready to receive), then RTS (ready to send). */
 static void connect_qp(struct side *s)
 {
 	struct ibv_qp_attr rtr = {
 		.qp_state = IBV_QPS_RTR,
-		/* the smaller of both, as a link between NICs needs it */
+		/* the smaller path MTU of both ports */
 		.path_mtu = s->me.mtu < s->peer.mtu ? s->me.mtu : s->peer.mtu,
 		.dest_qp_num = s->peer.qpn,
 		.rq_psn = s->peer.psn,
@@ -232,9 +231,9 @@ static void connect_qp(struct side *s)
 	struct ibv_qp_attr rts = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = s->me.psn,
-		.timeout = 14, /* 4.096 us << 14: 67 ms until a retry */
+		.timeout = 14, /* 4.096 us << 14: ACK timeout of 67 ms */
 		.retry_cnt = 7,
-		.rnr_retry = 7, /* 7: without end */
+		.rnr_retry = 7, /* 7: retry without limit */
 		.max_rd_atomic = 1,
 	};
 
@@ -253,7 +252,7 @@ static void connect_qp(struct side *s)
 		die(s, "ibv_modify_qp to RTS");
 }
 
-/* Step 5 of B: one RDMA WRITE, and its completion. */
+/* Step 5 of B: post one RDMA WRITE and wait for its completion. */
 static void write_to_peer(struct side *s)
 {
 	struct ibv_sge sge = {
@@ -277,7 +276,7 @@ static void write_to_peer(struct side *s)
 	errno = ibv_post_send(s->qp, &wr, &bad);
 	if (errno)
 		die(s, "ibv_post_send");
-	/* Only the completion says that the bytes have arrived. */
+	/* Only the completion guarantees that the bytes have arrived. */
 	do
 		n = ibv_poll_cq(s->cq, 1, &wc);
 	while (n == 0);
@@ -286,11 +285,11 @@ static void write_to_peer(struct side *s)
 	errno = EIO;
 	if (wc.status != IBV_WC_SUCCESS)
 		die(s, "RDMA WRITE: %s", ibv_wc_status_str(wc.status));
-	tell(s, "wrote %d bytes, completion status: %s", TEXT_SIZE,
-	     ibv_wc_status_str(wc.status));
+	report(s, "wrote %d bytes, completion status: %s", TEXT_SIZE,
+	       ibv_wc_status_str(wc.status));
 }
 
-/* Step 6 of A. */
+/* Step 6 of A: compare the device memory with the text. */
 static void read_back(struct side *s)
 {
 	char text[TEXT_SIZE];
@@ -300,17 +299,17 @@ static void read_back(struct side *s)
 		die(s, "ibv_memcpy_from_dm");
 	errno = EBADMSG;
 	if (memcmp(text, greeting, TEXT_SIZE))
-		die(s, "the device memory holds something else");
-	tell(s, "the device memory now holds \"%s\"", text);
+		die(s, "the device memory does not contain the text");
+	report(s, "the device memory now contains \"%s\"", text);
 }
 
-/* In reverse order: what others stand on goes last. */
+/* Destroy the objects in the reverse order of their creation. */
 static void take_down(struct side *s)
 {
 	if (ibv_destroy_qp(s->qp) || ibv_dereg_mr(s->mr) ||
 	    (s->dm && ibv_free_dm(s->dm)) || ibv_destroy_cq(s->cq) ||
 	    ibv_dealloc_pd(s->pd) || ibv_close_device(s->ctx))
-		die(s, "taking down");
+		die(s, "destroying the objects");
 }
 
 static void run(struct side *s, const char *device)
@@ -318,7 +317,7 @@ static void run(struct side *s, const char *device)
 	char done = 0;
 
 	open_device(s, device);
-	/* The protection domain: QPs reach only the memory of their own. */
+	/* A QP can access only the MRs of its protection domain. */
 	s->pd = ibv_alloc_pd(s->ctx);
 	if (!s->pd)
 		die(s, "ibv_alloc_pd");
@@ -330,22 +329,22 @@ static void run(struct side *s, const char *device)
 	else
 		make_buffer(s);
 	make_qp(s);
-	swap_info(s);
+	exchange_info(s);
 	connect_qp(s);
 	/*
-	 * Nobody may write before both are connected.  RC would try again,
-	 * but it is simpler not to need it.
+	 * Do not write before both QPs are connected.  RC would retransmit,
+	 * but it is simpler not to depend on that.
 	 */
-	swap_info(s);
+	exchange_info(s);
 	if (s->name == 'B') {
 		write_to_peer(s);
-		/* A is not told of an RDMA WRITE: say so. */
+		/* an RDMA WRITE does not notify A: send a message */
 		if (write(s->sock, &done, 1) != 1)
-			die(s, "send to A");
+			die(s, "write to the socket of A");
 	} else {
 		errno = ECONNRESET;
 		if (read(s->sock, &done, 1) != 1)
-			die(s, "wait for B");
+			die(s, "read from the socket of B");
 		read_back(s);
 	}
 	take_down(s);
@@ -374,7 +373,7 @@ int main(int argc, char *argv[])
 		perror("socketpair");
 		return 1;
 	}
-	/* Before any verb: each side opens the device for itself. */
+	/* Fork before the first verb: each side opens the device itself. */
 	b = fork();
 	if (b < 0) {
 		perror("fork");

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * greet: what is tested in the projects ctest, meson and pytest beside this
- *file.
+ * greet: the program under test in the projects in ctest/, meson/ and pytest/
  *
- *	greet server [PORT]		answers one client
- *	greet client HOST [PORT]	tells its name, and prints the answer
- *	greet				both, in two processes
+ *	greet server [PORT]		responds to one client
+ *	greet client HOST [PORT]	sends a name, and prints the response
+ *	greet				runs both, in two processes
  *
- * Nothing in here knows of urxe.
+ * Nothing here is specific to urxe.
  */
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
@@ -55,7 +54,7 @@ static struct rdma_cm_id *endpoint(const char *host, const char *port)
 	return id;
 }
 
-/* A receive must be there before the peer sends. */
+/* Post a receive; this must happen before the peer sends. */
 static void prepare(struct greeter *g)
 {
 	g->mr = rdma_reg_msgs(g->id, g, sizeof(*g));
@@ -75,7 +74,7 @@ static void complete(const char *what, int n, const struct ibv_wc *wc)
 	exit(1);
 }
 
-static void say(struct greeter *g)
+static void send_message(struct greeter *g)
 {
 	struct ibv_wc wc;
 
@@ -84,7 +83,7 @@ static void say(struct greeter *g)
 	complete("send", rdma_get_send_comp(g->id, &wc), &wc);
 }
 
-static void hear(struct greeter *g)
+static void receive_message(struct greeter *g)
 {
 	struct ibv_wc wc;
 
@@ -99,7 +98,7 @@ static void end(struct greeter *g)
 	rdma_destroy_ep(g->id);
 }
 
-/* ready is closed when clients may come. */
+/* Serve one client.  @ready is closed when clients may connect. */
 static int server(const char *port, int ready)
 {
 	struct rdma_cm_id *listener = endpoint(NULL, port);
@@ -115,9 +114,9 @@ static int server(const char *port, int ready)
 	prepare(&g);
 	if (rdma_accept(g.id, NULL))
 		die("rdma_accept");
-	hear(&g);
+	receive_message(&g);
 	snprintf(g.out, MESSAGE, "Hello, %.50s!", g.in);
-	say(&g);
+	send_message(&g);
 	end(&g);
 	rdma_destroy_ep(listener);
 	return 0;
@@ -130,8 +129,8 @@ static int client(const char *host, const char *port)
 	prepare(&g);
 	if (rdma_connect(g.id, NULL))
 		die("rdma_connect");
-	say(&g);
-	hear(&g);
+	send_message(&g);
+	receive_message(&g);
 	puts(g.in);
 	end(&g);
 	return strcmp(g.in, "Hello, world!") != 0;
@@ -149,7 +148,7 @@ static int both(void)
 	if (pid < 0)
 		die("fork");
 	if (!pid) {
-		/* a test that fails leaves nobody behind */
+		/* the server is killed if this process exits */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(ready[0]);
 		exit(server("7471", ready[1]));

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Every test that docs/{rules,verbs,reliability,errors}.md name must exist, and
-docs/verbs.md must name every verb that the provider has.
+"""Check that each test named in docs/{rules,verbs,reliability,errors}.md exists, and
+that docs/verbs.md describes each verb of the provider.
 
-A test is named as `file.c::test` (files are looked for under tests/).  It
-exists if that file defines it with START_TEST and adds it to a suite, or, in
-a Python or shell file, if its name stands there.  A rule without a test must
-say why: "no test:" and the reason.
+A test is named as `file.c::test`; the file is below tests/.  The test exists if the
+file defines it with START_TEST and adds it to a suite, or, in a Python or shell file,
+if the file contains its name.  A rule without a test must state the reason after
+"no test:".
 """
 
 import pathlib
@@ -26,13 +26,13 @@ def find_file(name):
 def test_exists(file, test):
     text = find_file(file)
     if text is None:
-        return f"no such file, or several: {file}"
+        return f"none or several files have this name: {file}"
     if not file.endswith(".c") or "START_TEST" not in text:
         return None if re.search(rf"\b{test}\b", text) else "no such test"
     if not re.search(rf"^START_TEST\({test}\)", text, re.M):
-        return "no START_TEST of it"
+        return "not defined with START_TEST"
     if not re.search(rf"\b\w*add\w*\([^;]*\b{test}\b", text):
-        return "it is not added to a suite"
+        return "not added to a suite"
     return None
 
 
@@ -47,17 +47,17 @@ def check(doc):
             if problem:
                 print(f"{doc}:{number}: {file}::{test}: {problem}")
                 errors += 1
-        # a row of a table, not its head
+        # a row of a table, except its head
         if (line.startswith("| ") and not line.startswith(("| rule", "| fault", "| status", "| errno", "| reason",
                                      "| ---"))
                 and not named and "no test:" not in line):
-            print(f"{doc}:{number}: a rule without a test")
+            print(f"{doc}:{number}: the rule names no test, and has no \"no test:\"")
             errors += 1
     print(f"{doc} names {len(tests)} tests; {errors} errors")
     return errors
 
 
-# operations whose verb has another name
+# operations whose verb has a different name
 VERBS = {"free_context": "close_device"}
 
 
@@ -71,13 +71,13 @@ def missing_verbs(doc):
         errors += 1
     for op in ops:
         if not re.search(rf"\bibv_{VERBS.get(op, op)}\b", text):
-            print(f"{doc}: nothing on ibv_{VERBS.get(op, op)}")
+            print(f"{doc}: ibv_{VERBS.get(op, op)} is not described")
             errors += 1
     return errors
 
 
 def wrong_places(doc):
-    """Files and functions that a page names, and its links."""
+    """Check the files, functions and links that a page contains."""
     text = (ROOT / doc).read_text()
     errors = 0
     for path, name in re.findall(r"\| `([\w/.-]+\.[ch])` \| `(\w+)` \|", text):
@@ -88,30 +88,30 @@ def wrong_places(doc):
             errors += 1
     for link in re.findall(r"\]\(([^)#:]+)[^):]*\)", text):
         if not ((ROOT / doc).parent / link).exists():
-            print(f"{doc}: {link} is not there")
+            print(f"{doc}: broken link {link}")
             errors += 1
     for folder in re.findall(r"`((?:provider|kernel-shim)/[\w/.-]*)`", text):
         if not (ROOT / folder).exists():
-            print(f"{doc}: {folder} is not there")
+            print(f"{doc}: {folder} does not exist")
             errors += 1
     return errors
 
 
 def strings(text):
-    """The C string literals of text, as one."""
+    """Concatenate the C string literals of text."""
     return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text))
 
 
 def wrong_reasons(doc):
-    """A row for each reason of shared/reasons.h, with its rule and its usual
-    cause; ... stands for a value."""
+    """Check that the page has a row for each reason of shared/reasons.h, with its
+    rule and its usual cause; values are written as "..."."""
     literal = r'((?:OF_KEY\s*)?(?:"(?:[^"\\]|\\.)*"\s*)+)'
     table = (ROOT / "kernel-shim/shared/reasons.h").read_text()
     found = re.findall(rf"^REASON\((\w+),\s*{literal},\s*{literal},"
                        rf"\s*{literal}\)", table, re.M)
     errors = 0
     if len(found) != len(re.findall(r"^REASON\(", table, re.M)):
-        print("kernel-shim/shared/reasons.h: not all reasons are understood")
+        print("kernel-shim/shared/reasons.h: not all reasons can be parsed")
         errors += 1
     lines = (ROOT / doc).read_text().splitlines()
     rows = {" | ".join(line.split(" | ")[:3]) for line in lines}
@@ -119,12 +119,12 @@ def wrong_reasons(doc):
         said = re.sub("%[a-z]", "...", strings(said))
         row = f"| `{said}` | {strings(source)} | {strings(cause)}"
         if row not in rows:
-            print(f"{doc}: no row of REASON_{name}: {row} |")
+            print(f"{doc}: no row for REASON_{name}: {row} |")
             errors += 1
         rows.discard(row)
     for row in rows:
         if re.match(r"\| `[^`]* [^`]*` \| ", row):
-            print(f"{doc}: nothing says {row}")
+            print(f"{doc}: row without a reason in reasons.h: {row}")
             errors += 1
     return errors
 
@@ -133,8 +133,8 @@ VERBS_H = pathlib.Path("/usr/include/infiniband/verbs.h")
 
 
 def missing_errors(doc):
-    """Each status of the installed verbs.h, and each errno of the provider's
-    verbs, has a row that begins with it."""
+    """Check that the page has a row for each status of the installed verbs.h, and
+    for each errno of the provider's verbs."""
     rows = re.findall(r"^\| ((?:`[A-Z_]+`(?:, )?)+) \|",
                       (ROOT / doc).read_text(), re.M)
     have = set(re.findall(r"[A-Z_]+", " ".join(rows)))
@@ -150,7 +150,7 @@ def missing_errors(doc):
         if path.parent.name == "verbs":
             want.update(re.findall(r"\b(?:return|ret =) -?(E[A-Z]+)\b", text))
     for name in sorted(want - have):
-        print(f"{doc}: no row of {name}")
+        print(f"{doc}: no row for {name}")
     return len(want - have)
 
 

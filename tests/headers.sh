@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Every header compiles alone: whoever includes it need know no other.
+# Check that each header can be compiled alone, without other headers before it.
 #   headers.sh SOURCE_ROOT COMPILER...
 set -eu
 cd "$1"
 shift
 
-# lists that are included several times, under different macros
+# lists (X macros), which are included several times
 export not_alone=' provider/abi/pabi/slots.h provider/abi/pabi/ops.h kernel-shim/chaos/fault_calls.h kernel-shim/wire/mad_fields.h '
 
 compile()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Which folder uses which, by includes and by the symbols of its objects.
-Prints the edges; fails on one that points up.
+"""Dependencies between folders, by includes and by the symbols of objects.
+Print the edges; fail if one leads to a higher layer.
 Usage: layers.py SOURCE_ROOT BUILD_ROOT"""
 
 import collections
@@ -12,14 +12,14 @@ import re
 import subprocess
 import sys
 
-# From the bottom up: each folder, and what it may use beside itself.
+# From the lowest layer up: each folder, and the other folders that it may use
 CHAOS = ["kernel-shim/base", "kernel-shim/chaos"]
 SHARED = ["kernel-shim/base", "kernel-shim/shared"]
 FABRIC = SHARED + ["kernel-shim/fabric"]
 CM = FABRIC + ["kernel-shim/wire", "kernel-shim/cm"]
 TREE = CM + ["kernel-shim/chaos", "kernel-shim/preload/tree"]
 PRELOAD = TREE + ["kernel-shim/preload"]
-# The engine's folders, each uses those before it.
+# The folders of the engine; each may use those before it
 ENGINE_FOLDERS = ["provider/engine/" + name for name in (
     "core", "mem", "adopt", "copy", "run", "cq", "qp", "mr", "exec", "poll")]
 ENGINE = FABRIC + ENGINE_FOLDERS + ["provider/engine"]
@@ -77,7 +77,7 @@ def sources(root):
 
 
 def includes(root, edges):
-    """Includes are named by folder, or stand in the same one."""
+    """Return the folder of an include: named in its path, or that of the file."""
     tops = [root / "kernel-shim", root / "provider", root / "tools"]
     for path in sources(root):
         here = path.parent.relative_to(root).as_posix()
@@ -94,14 +94,14 @@ def includes(root, edges):
 
 
 def objects(root, build):
-    """Each object of ours and the folder of its source."""
+    """Yield each object of urxe and the folder of its source."""
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = pathlib.Path(os.path.normpath(
             pathlib.Path(entry["directory"]) / entry["file"]))
         if source.name == "layout_version.c":
             yield build / entry["output"], "kernel-shim/fabric"
         elif root in source.parents or build in source.parents:
-            # what is made by the build is of the folder that makes it
+            # generated sources belong to the folder that generates them
             top = build if build in source.parents else root
             folder = source.parent.relative_to(top).as_posix()
             if not folder.startswith(("tests", "examples")):
@@ -123,8 +123,8 @@ def symbols(root, build, edges):
         else:
             defined.setdefault(name, set()).add(folders[obj])
     if not wanted:
-        sys.exit(f"layers: nothing is wanted in {build}")
-    # what the preload library exports has the names of libc's functions
+        sys.exit(f"layers: no undefined symbols in {build}")
+    # symbols that the preload library exports have the names of libc functions
     library = build / PRELOAD_LIBRARY
     if library.exists():
         out = subprocess.run(["nm", "-D", "--defined-only", library],
@@ -138,9 +138,9 @@ def symbols(root, build, edges):
 
 
 def loaded(build):
-    """What the preload library brings into every program: libc, which is in
-    several files, and sanitizers.  More would hold up each start, so libnl is
-    loaded when it is needed (shim netlink)."""
+    """Check the libraries that the preload library needs: only libc, which may be
+    several files, and sanitizers.  More would delay the start of each program, so libnl
+    is loaded on demand (shim netlink)."""
     library = build / PRELOAD_LIBRARY
     if not library.exists():
         return []
@@ -160,7 +160,7 @@ def main():
     seen = set()
     for folder, below in LAYERS.items():
         if not seen.issuperset(below):
-            bad.append(f"the table itself: {folder} stands below what it uses")
+            bad.append(f"error in the table: {folder} is below a folder that it uses")
         seen.add(folder)
 
     edges = collections.defaultdict(set)
@@ -171,14 +171,14 @@ def main():
         if here == there:
             continue
         if here not in LAYERS:
-            bad.append(f"{here} has no place in the table")
+            bad.append(f"{here} is not in the table")
             continue
         allowed = there in LAYERS[here]
         print(f"{here} -> {there}: {len(uses)}{'' if allowed else '  UP'}")
         if not allowed:
             bad += [f"{here} -> {there}: {use}" for use in sorted(uses)]
     print("\n".join(dict.fromkeys(bad)))
-    print(f"{len(bad)} edges point up")
+    print(f"{len(bad)} edges lead to a higher layer")
     return 1 if bad else 0
 
 

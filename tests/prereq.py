@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""prereq.py BUILD SUITE...: the targets that the tests of some suites need, a line
-each, as ninja names them.  "ninja $(prereq.py BUILD unit)" builds no more than that."""
+"""prereq.py BUILD SUITE...: print the ninja targets that the tests of these suites need,
+one a line.  "ninja $(prereq.py BUILD unit)" builds only those."""
 
 import json
 import os

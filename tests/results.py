@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Results of the last "meson test" of a build directory.
 
-results.py --sum BUILD: three numbers: passed, failed, skipped.
-results.py --failed BUILD: for each failed test its name, the last 40 lines that it
-printed and the command that repeats it; each report ends with a zero byte."""
+results.py --sum BUILD: print three numbers: passed, failed, skipped.
+results.py --failed BUILD: print for each failed test its name, the last 40 lines of its
+output, and the command that repeats it; each report ends with a zero byte."""
 
 import json
 import shlex
@@ -31,8 +31,8 @@ def print_sum(tests):
 
 
 def repeat(build, test):
-    """The command that runs this test alone.  --suite is needed for tests that
-    "meson test" leaves out by default."""
+    """Return the command that runs this test alone.  --suite is needed for tests that
+    "meson test" omits by default."""
     suites, _, name = test["name"].partition(" / ")
     suite = suites.partition(":")[2].split("+")[0]
     if not name:

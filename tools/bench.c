@@ -109,12 +109,12 @@ static int run_bench(char **argv, const char *dir)
 
 /* clang-format off */
 static const struct command_option options[] = {
-	{ 'q', "quick", NULL, "fewer and shorter rounds: not for figures", "full" },
+	{ 'q', "quick", NULL, "fewer and shorter rounds, only to test the benchmark", "full" },
 	{ 'r', "rounds", "N", "measure each row N times", "11" },
-	{ 'R', "rt", NULL, "at real-time priority as well", "no" },
-	{ 'j', "json", "FILE", "write all figures as JSON", "a table" },
-	{ 's', "svg", "FILE", "draw them", "no" },
-	{ 'm', "markdown", "FILE", "write the table for a page", "no" },
+	{ 'R', "rt", NULL, "measure at real-time priority as well", "no" },
+	{ 'j', "json", "FILE", "write all results as JSON", "a table" },
+	{ 's', "svg", "FILE", "draw the results", "no" },
+	{ 'm', "markdown", "FILE", "write the table as Markdown", "no" },
 	OPTIONS_END,
 };
 /* clang-format on */
@@ -127,7 +127,7 @@ static int cmd_bench(int argc, char **argv)
 
 	(void)argc;
 	if (!find_bench(path, sizeof(path)))
-		return fail(1, "urxe-bench is neither beside this program nor "
+		return fail(1, "urxe-bench is neither next to this program nor "
 			       "in " URXE_LIBDIR);
 	snprintf(fabric, sizeof(fabric), "bench-%d", (int)getpid());
 	ret = set_environment(fabric, false);

@@ -68,7 +68,7 @@ static void show_holder(struct urxe_fabric *f)
 	const struct urxe_process *p = info_holder(f);
 
 	if (p)
-		printf("  wire: the socket is held by PID %d (%.15s)\n",
+		printf("  wire: socket owner is PID %d (%.15s)\n",
 		       load_relaxed(&p->pid), p->comm);
 }
 
@@ -198,7 +198,7 @@ static void show_contexts(struct urxe_fabric *f)
 	show_row("", "all", dev->used);
 	show_row("", "limit", NULL);
 	printf("  %8s %s\n", "",
-	       "(of the fabric: qp, xrcd, dm; of each context: the others)");
+	       "(limits per fabric: qp, xrcd, dm; per context: the others)");
 }
 
 static void show_text(struct urxe_fabric *f, const char *dir, int dead)
@@ -210,7 +210,7 @@ static void show_text(struct urxe_fabric *f, const char *dir, int dead)
 	show_dm(f);
 	show_contexts(f);
 	if (dead)
-		printf("  %d dead context%s cleared up\n", dead,
+		printf("  %d dead context%s freed\n", dead,
 		       dead == 1 ? " was" : "s were");
 }
 
@@ -265,8 +265,7 @@ static int show_all(char *base, const struct form *as)
 	}
 	free(names);
 	if (!n && text)
-		printf("no fabric in %s yet: the first program makes one (urxe run)\n",
-		       base);
+		printf("no fabric in %s; urxe run creates one\n", base);
 	return ret;
 }
 
@@ -299,9 +298,9 @@ static int show_as(char *dir, bool one, const struct form *as)
 
 /* clang-format off */
 static const struct command_option options[] = {
-	{ 'f', "fabric", "NAME", "only this fabric", "all" },
-	{ 'j', "json", NULL, "print it as JSON", "text" },
-	{ 'n', "names", NULL, "only the names of the fabrics", "all of it" },
+	{ 'f', "fabric", "NAME", "show only this fabric", "all" },
+	{ 'j', "json", NULL, "print JSON", "text" },
+	{ 'n', "names", NULL, "print only the names of the fabrics", "all" },
 	OPTIONS_END,
 };
 /* clang-format on */
@@ -337,7 +336,7 @@ const struct command command_info = {
 	.name = "info",
 	.run = cmd_info,
 	.operands = "",
-	.what = "Show fabrics, their devices and their users, and clear up what dead processes left.",
+	.what = "Show fabrics, their devices and processes, and free the resources of dead processes.",
 	.options = options,
 };
 /* clang-format on */

@@ -94,7 +94,8 @@ static int course_list(const struct course *c)
 		puts(title);
 		fclose(page);
 	}
-	printf("\nurxe lesson N runs one; the pages are in %s\n", c->pages);
+	printf("\nurxe lesson N runs lesson N; the pages are in %s\n",
+	       c->pages);
 	return 0;
 }
 
@@ -140,7 +141,7 @@ static void wait_for_reader(void)
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return;
-	printf("When you have answered: Enter runs it. ");
+	printf("Press Enter to run the program. ");
 	fflush(stdout);
 	do
 		c = getchar();
@@ -179,7 +180,7 @@ static int lesson_run(const struct course *c, const char *page)
 	if (access(program, X_OK))
 		return fail(
 			1,
-			"%s is not there: lessons with rdma_cm are built where librdmacm-dev is",
+			"no program %s: lessons with rdma_cm are built only if librdmacm-dev is installed",
 			program);
 	snprintf(fabric, sizeof(fabric), "lesson-%d", (int)getpid());
 	ret = set_environment(fabric, false);
@@ -189,7 +190,7 @@ static int lesson_run(const struct course *c, const char *page)
 		return ret;
 	wait_for_reader();
 	ret = run_program(program);
-	printf("\nWhy, and what to break: %s\n", page);
+	printf("\nExplanation and experiments: %s\n", page);
 	return ret;
 }
 
@@ -205,7 +206,7 @@ static int lesson_files(const struct course *c, const char *page)
 
 /* clang-format off */
 static const struct command_option options[] = {
-	{ 'f', "files", NULL, "print where its page, source and program are", "run it" },
+	{ 'f', "files", NULL, "print the paths of page, source and program", "run it" },
 	OPTIONS_END,
 };
 /* clang-format on */
@@ -226,8 +227,8 @@ static int cmd_lesson(int argc, char **argv)
 	if (argc - optind > 1 || (files && optind == argc))
 		return usage();
 	if (!course_find(&course))
-		return fail(1, "the lessons are neither beside this program "
-			       "nor in " URXE_DATADIR "/urxe/lessons");
+		return fail(1, "no lessons found relative to this program or "
+			       "in " URXE_DATADIR "/urxe/lessons");
 	if (optind == argc)
 		return course_list(&course);
 	if (!number_parse(argv[optind], strlen(argv[optind]), 99, &number))
@@ -235,8 +236,8 @@ static int cmd_lesson(int argc, char **argv)
 	page = course_page(&course, number);
 	if (!page)
 		return fail(EXIT_USAGE,
-			    "there is no lesson %s; urxe lesson "
-			    "lists them",
+			    "no lesson %s; urxe lesson lists the "
+			    "lessons",
 			    argv[optind]);
 	return files ? lesson_files(&course, page) : lesson_run(&course, page);
 }

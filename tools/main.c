@@ -21,10 +21,10 @@ static const struct command *const commands[] = {
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static const char examples[] =
-	"  urxe run ibv_devinfo                 see the device\n"
-	"  urxe run                             a shell whose programs have it\n"
+	"  urxe run ibv_devinfo                 list the device\n"
+	"  urxe run                             a shell whose programs have the device\n"
 	"  urxe run ib_write_bw -R & urxe run ib_write_bw -R localhost\n"
-	"                                       two programs that talk RDMA\n";
+	"                                       two programs that communicate\n";
 
 static int help_of(const struct command *c)
 {
@@ -37,7 +37,7 @@ static int help_of(const struct command *c)
 	}
 	if (c->examples)
 		printf("\nExamples:\n%s", c->examples);
-	puts("\nman urxe says more");
+	puts("\nSee also: man urxe");
 	return 0;
 }
 
@@ -53,7 +53,7 @@ static int help(void)
 		print_wrapped(stdout, commands[i]->what, 11);
 	}
 	printf("\nExamples:\n%s", examples);
-	puts("\nurxe COMMAND --help shows the options of a command, man urxe says more");
+	puts("\nurxe COMMAND --help lists the options of a command.  See also: man urxe");
 	return 0;
 }
 
@@ -62,7 +62,7 @@ static int greet(void)
 {
 	fprintf(stderr,
 		"urxe: an RDMA device without RDMA hardware.  Try:\n\n%s\n"
-		"urxe --help shows all commands, urxe doctor what this machine lacks\n",
+		"urxe --help lists all commands, urxe doctor checks this machine\n",
 		examples);
 	return EXIT_USAGE;
 }
@@ -101,10 +101,9 @@ static int no_command(const char *word)
 	    !access(path, X_OK))
 		return fail(
 			EXIT_USAGE,
-			"there is no command \"%s\"; to run that program with the device: urxe run %s",
+			"unknown command \"%s\"; to run this program with the device: urxe run %s",
 			word, word);
-	return fail(EXIT_USAGE,
-		    "there is no %s \"%s\"%s; urxe --help shows all",
+	return fail(EXIT_USAGE, "unknown %s \"%s\"%s; urxe --help lists all",
 		    *word == '-' ? "option" : "command", word,
 		    nearest_text(&near, meant));
 }

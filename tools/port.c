@@ -13,7 +13,7 @@
 
 /* clang-format off */
 static const struct command_option options[] = {
-	{ 'f', "fabric", "NAME", "this fabric", "$URXE_FABRIC or default" },
+	{ 'f', "fabric", "NAME", "use this fabric", "$URXE_FABRIC or default" },
 	OPTIONS_END,
 };
 /* clang-format on */
@@ -28,7 +28,8 @@ static void say_made(const char *dir)
 	if (!ret)
 		fabric_close(f);
 	if (ret == -ENOENT)
-		fail(0, "%s; it is made", no_fabric_text(dir, text));
+		fail(0, "%s; creating fabric %s", no_fabric_text(dir, text),
+		     strrchr(dir, '/') + 1);
 }
 
 static int cmd_port(int argc, char **argv)
@@ -52,8 +53,9 @@ static int cmd_port(int argc, char **argv)
 	if (optind + 1 < argc)
 		device = argv[optind + 1];
 	if (strcmp(device, URXE_DEVICE_NAME))
-		return fail(1, "there is no device %s, only " URXE_DEVICE_NAME,
-			    device);
+		return fail(
+			1, "no device %s; the only device is " URXE_DEVICE_NAME,
+			device);
 	ret = choose_fabric(name, dir);
 	if (!ret && name)
 		say_made(dir);
@@ -63,7 +65,7 @@ static int cmd_port(int argc, char **argv)
 	if (ret)
 		return ret;
 	if (fabric_set_port(f, !strcmp(word, "up")))
-		printf("the port of %s is %s already\n", device, word);
+		printf("the port of %s is already %s\n", device, word);
 	fabric_close(f);
 	return 0;
 }
@@ -73,7 +75,7 @@ const struct command command_port = {
 	.name = "port",
 	.run = cmd_port,
 	.operands = "down|up [DEVICE]",
-	.what = "Take the port of the device down or up, as pulling its cable would.",
+	.what = "Set the port of the device down or up, as unplugging or plugging its cable would.",
 	.options = options,
 	.examples = "  urxe port down --fabric test\n",
 };

@@ -24,12 +24,12 @@ static int rm_fabric(const char *name)
 	if (ret == -EBUSY || ret == -EAGAIN || ret == -ESTALE)
 		return fail(
 			1,
-			"fabric %s is in use; urxe info --fabric %s shows by whom",
+			"fabric %s is in use; urxe info --fabric %s lists its processes",
 			name, name);
 	if (ret == -ENOENT)
 		return fail(1, "%s", no_fabric_text(dir, text));
 	if (ret == -EINVAL || ret == -ENOTDIR || ret == -ELOOP)
-		return fail(1, "%s is no fabric of this user", dir);
+		return fail(1, "%s is not a fabric of this user", dir);
 	return fail(1, "fabric %s: %s", name,
 		    *fabric_why() ? fabric_why() : strerror(-ret));
 }
@@ -41,7 +41,7 @@ static void say_removed(const char *name)
 
 /* clang-format off */
 static const struct command_option options[] = {
-	{ 'u', "unused", NULL, "all fabrics that no process uses", "those named" },
+	{ 'u', "unused", NULL, "remove all fabrics that no process uses", "the named fabrics" },
 	OPTIONS_END,
 };
 /* clang-format on */

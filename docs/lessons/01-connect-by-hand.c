@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Lesson 1: connect by hand.  Two processes, A and B, with a device context
- * each, as on two machines: B sends A a line.  What one must know of the other
- * goes through a socket.
+ * Lesson 1: connect by hand.  Two processes, A and B, have a device context
+ * each, as on two machines.  They exchange their addresses over a socket.
+ * Then B sends a line to A.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -19,15 +19,15 @@
 #define BREAK 0
 #endif
 
-/* All that one side must know of the other to connect. */
+/* The values that a side must know about its peer to connect */
 struct address {
-	union ibv_gid gid; /* of the port: an IP address, on RoCE */
-	uint32_t qpn; /* the number of the QP there */
-	uint32_t psn; /* of the first packet that comes from there */
+	union ibv_gid gid; /* of the port: an IP address on RoCE */
+	uint32_t qpn; /* QP number */
+	uint32_t psn; /* PSN of the first packet that the QP sends */
 };
 
 static char name;
-static int sock; /* to the other side */
+static int sock; /* connected to the other side */
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
@@ -44,7 +44,7 @@ static void check(int ok, const char *what)
 	exit(1);
 }
 
-/* A QP, and what it stands on. */
+/* Create a QP and the objects that it needs. */
 static void make_qp(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -67,21 +67,21 @@ static void make_qp(void)
 	check(qp != NULL, "ibv_create_qp");
 
 	me.qpn = qp->qp_num;
-	me.psn = name == 'A' ? 100 : 200; /* any 24 bits, better at random */
+	me.psn = name == 'A' ? 100 : 200; /* in practice: random */
 	check(!ibv_query_gid(ctx, 1, 0, &me.gid), "ibv_query_gid");
 }
 
-/* How the two meet is not RDMA's business. */
-static void tell_address(void)
+/* The addresses are exchanged over a socket, without RDMA. */
+static void send_address(void)
 {
 	check(write(sock, &me, sizeof(me)) == sizeof(me), "write");
 }
 
-static void hear_address(void)
+static void receive_address(void)
 {
 	errno = ECONNRESET;
 	check(recv(sock, &peer, sizeof(peer), MSG_WAITALL) == sizeof(peer),
-	      "the other side");
+	      "no address from the other side");
 }
 
 static void to_init(void)
@@ -94,7 +94,7 @@ static void to_init(void)
 	      "to INIT");
 }
 
-/* Ready to receive: knows who sends, and with which PSN he begins. */
+/* Ready to receive: set the peer, and the first PSN to expect from it. */
 static void to_rtr(void)
 {
 	int b = name == 'B';
@@ -118,7 +118,7 @@ static void to_rtr(void)
 	check(!ibv_modify_qp(qp, &attr, mask), "to RTR");
 }
 
-/* Ready to send: how long to wait for an answer, and how often. */
+/* Ready to send: set the ACK timeout and the number of retries. */
 static void to_rts(void)
 {
 	struct ibv_qp_attr attr = {
@@ -146,7 +146,7 @@ static struct ibv_sge all_of_memory(void)
 	return sge;
 }
 
-static void tell_completion(void)
+static void print_completion(void)
 {
 	struct ibv_wc wc;
 
@@ -165,8 +165,8 @@ static void a(pid_t child)
 
 	make_qp();
 	to_init();
-	tell_address();
-	hear_address();
+	send_address();
+	receive_address();
 	sge = all_of_memory();
 	wr.sg_list = &sge;
 	check(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
@@ -175,13 +175,13 @@ static void a(pid_t child)
 		to_rts();
 		printf("A: connected\n");
 	}
-	tell_address(); /* nothing new: to say that B may send */
+	send_address(); /* the same address again: now B may send */
 	waitpid(child, &failed, 0);
 	if (failed) {
 		printf("A: B has failed\n");
 		exit(1);
 	}
-	tell_completion();
+	print_completion();
 	printf("A: \"%s\"\n", memory);
 }
 
@@ -193,11 +193,11 @@ static void b(void)
 			   *bad;
 	struct ibv_sge sge;
 
-	hear_address();
+	receive_address();
 	make_qp();
 	to_init();
-	tell_address();
-	hear_address(); /* A is ready */
+	send_address();
+	receive_address(); /* A is ready */
 	to_rtr();
 	to_rts();
 	printf("B: connected\n");
@@ -205,7 +205,7 @@ static void b(void)
 	sge = all_of_memory();
 	wr.sg_list = &sge;
 	check(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
-	tell_completion();
+	print_completion();
 }
 
 int main(void)
@@ -213,10 +213,10 @@ int main(void)
 	pid_t child;
 	int sv[2];
 
-	setvbuf(stdout, NULL, _IOLBF, 0); /* a line is seen when it is said */
+	setvbuf(stdout, NULL, _IOLBF, 0); /* print each line at once */
 	name = 'A';
 	check(!socketpair(AF_UNIX, SOCK_STREAM, 0, sv), "socketpair");
-	child = fork(); /* before any verb */
+	child = fork(); /* before the first verb */
 	check(child >= 0, "fork");
 	name = child ? 'A' : 'B';
 	sock = sv[child ? 0 : 1];
@@ -227,6 +227,6 @@ int main(void)
 		b();
 	check(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq) && !ibv_dereg_mr(mr) &&
 		      !ibv_dealloc_pd(pd) && !ibv_close_device(ctx),
-	      "taking down");
+	      "destroying the objects");
 	return 0;
 }

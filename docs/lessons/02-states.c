@@ -30,7 +30,7 @@ static int try_send(struct side *s, uint64_t wr_id)
 	return ibv_post_send(s->qp, &wr, &bad);
 }
 
-/* A receive and a send, posted to A's QP as it is. */
+/* Post a receive and a send to A's QP, in its present state. */
 static void try_posts(uint64_t recv_id, uint64_t send_id)
 {
 	int received = try_recv(&a, recv_id), sent = try_send(&a, send_id);
@@ -40,8 +40,8 @@ static void try_posts(uint64_t recv_id, uint64_t send_id)
 	printf(", send %d %s\n", (int)send_id, answer(sent));
 }
 
-/* One state on, the state machine's way or not. */
-static void to(enum ibv_qp_state state)
+/* Change the state of A's QP. */
+static void a_to(enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 
@@ -68,36 +68,38 @@ int main(void)
 	qp_to_rts(b.qp, attr);
 	must(try_recv(&b, 30), "ibv_post_recv of B");
 
-	/* A stays in RTR; what B sends finds the receive of INIT. */
+	/*
+	 * In RTR, B's message consumes the receive that was posted in INIT.
+	 */
 	if (BREAK != 2)
 		qp_to_rtr(a.qp, b.qp->qp_num, attr);
 	must(try_send(&b, 20), "ibv_post_send of B");
-	tell_completion(&b);
+	print_completion(&b);
 	if (BREAK != 2)
-		tell_completion(&a);
+		print_completion(&a);
 	try_posts(13, 3);
 
 	qp_to_rts(a.qp, attr);
 	try_posts(14, 4);
-	tell_completion(&a); /* of the send; two receives are left */
+	print_completion(&a); /* of the send; two receives are still posted */
 
 	if (BREAK == 3) {
-		to(IBV_QPS_RESET);
+		a_to(IBV_QPS_RESET);
 		printf("RESET: %d completions\n", ibv_poll_cq(a.cq, 1, &wc));
 		return 0;
 	}
-	to(IBV_QPS_ERR);
-	tell_completion(&a);
-	tell_completion(&a);
+	a_to(IBV_QPS_ERR);
+	print_completion(&a);
+	print_completion(&a);
 	try_posts(15, 5);
-	tell_completion(&a);
-	tell_completion(&a);
-	printf("and B's QP: %s\n", state_of(b.qp));
+	print_completion(&a);
+	print_completion(&a);
+	printf("QP of B: %s\n", state_of(b.qp));
 
 	if (BREAK != 4)
-		to(IBV_QPS_RESET);
+		a_to(IBV_QPS_RESET);
 	qp_to_init(a.qp, attr);
-	printf("A's QP may begin again: %s\n", state_of(a.qp));
+	printf("QP of A after RESET: %s\n", state_of(a.qp));
 	close_pair(&a, &b);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Lesson 3: send and receive, and what happens when nobody is ready. */
+/* Lesson 3: send and receive, and what happens without a receive (RNR) */
 #include "lesson.h"
 
-/* B sends the first bytes of its memory. */
+/* B sends a text, from the start of its memory. */
 static void send_text(struct side *b, uint64_t wr_id, const char *text)
 {
 	struct ibv_sge sge = part_of(b, 0, (uint32_t)strlen(text) + 1);
@@ -19,30 +19,30 @@ static void send_text(struct side *b, uint64_t wr_id, const char *text)
 	post_send(b, &wr);
 }
 
-/* Both completions of one message; ends the program if it went wrong. */
+/* Wait for both completions of one message.  Exit on an error. */
 static void finish(struct side *a, struct side *b)
 {
-	struct ibv_wc sent = tell_completion(b), received;
+	struct ibv_wc sent = print_completion(b), received;
 
 	if (sent.status == IBV_WC_RNR_RETRY_EXC_ERR) {
 		printf("QP of B: %s, QP of A: %s\n", state_of(b->qp),
 		       state_of(a->qp));
 		exit(1);
 	}
-	received = tell_completion(a);
+	received = print_completion(a);
 	if (received.status != IBV_WC_SUCCESS) {
 		printf("QP of B: %s, QP of A: %s\n", state_of(b->qp),
 		       state_of(a->qp));
 		exit(1);
 	}
-	printf("A has got %d bytes: \"%s\"\n", (int)received.byte_len,
+	printf("A received %d bytes: \"%s\"\n", (int)received.byte_len,
 	       a->memory);
 }
 
 int main(void)
 {
 	int access = BREAK == 2 ? 0 : IBV_ACCESS_LOCAL_WRITE;
-	uint32_t room = BREAK == 1 ? 4 : 64;
+	uint32_t space = BREAK == 1 ? 4 : 64;
 	struct ibv_qp_attr attr = usual_attr();
 	struct ibv_context *ctx = open_device();
 	struct side a = { 0 }, b = { 0 };
@@ -55,19 +55,19 @@ int main(void)
 	attr.rnr_retry = BREAK == 3 ? 2 : 7;
 	connect_sides(&a, &b, attr);
 
-	/* First the receive, then the send. */
-	post_recv(&a, 11, part_of(&a, 0, room));
+	/* A posts a receive, then B sends. */
+	post_recv(&a, 11, part_of(&a, 0, space));
 	send_text(&b, 1, "hello");
 	finish(&a, &b);
 
-	/* The other way round: there is no receive when the message comes. */
+	/* B sends before A posts a receive. */
 	send_text(&b, 2, "anybody there?");
 	usleep(200 * 1000);
 	if (BREAK != 3)
 		printf("completions of B meanwhile: %d\n",
 		       ibv_poll_cq(b.cq, 1, &wc));
 	if (BREAK != 3)
-		post_recv(&a, 12, part_of(&a, 0, room));
+		post_recv(&a, 12, part_of(&a, 0, space));
 	finish(&a, &b);
 
 	close_pair(&a, &b);

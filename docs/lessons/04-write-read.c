@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Lesson 4: RDMA WRITE and READ.  B does all of it, A looks on. */
+/* Lesson 4: RDMA WRITE and READ.  B posts all WRs, A takes no part. */
 #include <arpa/inet.h>
 
 #include "lesson.h"
@@ -31,7 +31,7 @@ static struct ibv_wc rdma(enum ibv_wr_opcode opcode, uint64_t wr_id,
 	struct ibv_wc wc;
 
 	post_send(&b, &wr);
-	wc = tell_completion(&b);
+	wc = print_completion(&b);
 	if (wc.status == IBV_WC_SUCCESS)
 		return wc;
 	printf("A has \"%s\", QP of A: %s\n", a.memory + offset,
@@ -77,7 +77,7 @@ int main(void)
 		post_recv(&a, 11, part_of(&a, 0, 0));
 	printf("B writes, with immediate data\n");
 	rdma(IBV_WR_RDMA_WRITE_WITH_IMM, 3, offset);
-	wc = tell_completion(&a);
+	wc = print_completion(&a);
 	printf("A has \"%s\", %d bytes, immediate data %d\n", a.memory + offset,
 	       (int)wc.byte_len, (int)ntohl(wc.imm_data));
 	close_pair(&a, &b);

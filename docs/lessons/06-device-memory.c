@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Lesson 6: device memory.  B writes into the memory of A's NIC. */
+/* Lesson 6: device memory.  B writes to the memory of A's NIC. */
 #include "lesson.h"
 
 #define LENGTH 32
@@ -22,7 +22,7 @@ static void rdma(enum ibv_wr_opcode opcode, uint64_t wr_id, uint64_t addr,
 	};
 
 	post_send(&b, &wr);
-	if (tell_completion(&b).status != IBV_WC_SUCCESS)
+	if (print_completion(&b).status != IBV_WC_SUCCESS)
 		exit(1);
 }
 
@@ -47,7 +47,7 @@ int main(void)
 	access |= IBV_ACCESS_REMOTE_READ;
 	mr = ibv_reg_dm_mr(a.pd, dm, 0, DM_SIZE, access);
 	must_have(mr, "ibv_reg_dm_mr");
-	printf("A has %d bytes on its device\n", (int)mr->length);
+	printf("A has %d bytes of device memory\n", (int)mr->length);
 
 	strcpy(b.memory, "written by B into A's device");
 	printf("B writes\n");

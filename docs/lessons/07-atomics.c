@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Lesson 7: atomics.  B counts in A's memory, and takes a lock there. */
+/* Lesson 7: atomics.  B adds to a word of A, and acquires a lock there. */
 #include <inttypes.h>
 
 #include "lesson.h"
 
 static struct side a, b;
 
-static uint64_t word, got; /* A's word, and where B gets what it was */
+static uint64_t word, got; /* A's word, and B's buffer for its old value */
 static struct ibv_mr *word_mr, *got_mr;
 
 static void atomic(struct ibv_send_wr *wr)
@@ -21,7 +21,7 @@ static void atomic(struct ibv_send_wr *wr)
 	wr->wr.atomic.remote_addr = (uintptr_t)&word + (BREAK == 1 ? 4 : 0);
 	wr->wr.atomic.rkey = word_mr->rkey;
 	post_send(&b, wr);
-	if (tell_completion(&b).status != IBV_WC_SUCCESS) {
+	if (print_completion(&b).status != IBV_WC_SUCCESS) {
 		printf("A has %" PRIu64 "\n", word);
 		exit(1);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Lesson 8: completions and events: to be told, without asking all the time. */
+/* Lesson 8: completions and events: notification without constant polling */
 #include <poll.h>
 
 #include "lesson.h"
@@ -12,8 +12,8 @@ static void arm(void)
 	must(ibv_req_notify_cq(b.cq, BREAK == 5 ? 1 : 0), "ibv_req_notify_cq");
 }
 
-/* Is there an event within a tenth of a second? */
-static int event_comes(void)
+/* Wait for an event, up to 100 ms. */
+static int wait_for_event(void)
 {
 	struct pollfd fd = { .fd = channel->fd, .events = POLLIN };
 
@@ -25,7 +25,7 @@ static void take_event(const char *of)
 	struct ibv_cq *cq;
 	void *context;
 
-	if (!event_comes()) {
+	if (!wait_for_event()) {
 		printf("%s: no event\n", of);
 		return;
 	}
@@ -35,7 +35,7 @@ static void take_event(const char *of)
 	printf("%s: an event\n", of);
 }
 
-/* A WRITE of 8 bytes; unsignaled: who is not signaled only speaks of errors. */
+/* Post a WRITE of 8 bytes.  If unsignaled, it completes only on an error. */
 static void write_to_a(uint64_t wr_id, int flags)
 {
 	struct ibv_sge sge = part_of(&b, 0, 8);
@@ -70,7 +70,7 @@ static void poll_all(void)
 		exit(1);
 }
 
-/* B's CQ reports to a channel. */
+/* Replace B's CQ by one that has a completion channel. */
 static void replace_cq(void)
 {
 	struct ibv_context *ctx = b.pd->context;

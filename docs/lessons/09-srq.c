@@ -18,13 +18,13 @@ static void make_srq(void)
 	must_have(srq, "ibv_create_srq");
 }
 
-/* Two QPs that are connected; the receives of B's are those of the SRQ. */
+/* Connect a QP of A and a QP of B, which uses the SRQ. */
 static void make_connection(int i)
 {
 	struct ibv_qp_init_attr at_a = usual_qp(&a), at_b = usual_qp(&b);
 	struct ibv_qp_attr attr = usual_attr();
 
-	attr.rnr_retry = 0; /* no receive: no second try */
+	attr.rnr_retry = 0; /* no retries after an RNR NAK */
 	at_b.srq = srq;
 	a.qp = client[i] = ibv_create_qp(a.pd, &at_a);
 	must_have(a.qp, "ibv_create_qp");
@@ -42,7 +42,7 @@ static void post_receive(int i)
 	must(ibv_post_srq_recv(srq, &wr, &bad), "ibv_post_srq_recv");
 }
 
-/* Say so, once, when fewer than two are left. */
+/* Request one event, when fewer than two receives are left. */
 static void arm_limit(void)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
@@ -50,8 +50,8 @@ static void arm_limit(void)
 	must(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), "ibv_modify_srq");
 }
 
-/* Client i says something: what becomes of it, and what B has of it. */
-static void say(int i)
+/* Client i sends a message.  Print both completions. */
+static void send_message(int i)
 {
 	struct ibv_sge sge = part_of(&a, 0, SIZE);
 	struct ibv_send_wr wr = { .sg_list = &sge,
@@ -74,8 +74,8 @@ static void say(int i)
 	       b.memory + wc.wr_id * SIZE);
 }
 
-/* Waits for the next asynchronous event. */
-static void tell_event(void)
+/* Wait for the next asynchronous event, and print it. */
+static void print_event(void)
 {
 	struct ibv_async_event event;
 
@@ -91,8 +91,9 @@ static void break_a_qp(struct ibv_qp *qp)
 	struct ibv_wc wc;
 
 	must(ibv_modify_qp(qp, &attr, IBV_QP_STATE), "ibv_modify_qp to ERR");
-	printf("QP 0 is broken: %d flushed\n", ibv_poll_cq(b.cq, 1, &wc));
-	tell_event();
+	printf("QP 0 is in ERR: %d receives flushed\n",
+	       ibv_poll_cq(b.cq, 1, &wc));
+	print_event();
 }
 
 int main(void)
@@ -115,15 +116,15 @@ int main(void)
 		b.qp = server[0];
 		post_recv(&b, 4, part_of(&b, 0, SIZE));
 	}
-	say(2);
-	say(1);
-	say(2);
-	tell_event();
+	send_message(2);
+	send_message(1);
+	send_message(2);
+	print_event();
 	must(ibv_query_srq(srq, &attr), "ibv_query_srq");
 	printf("  limit: %u\n", attr.srq_limit);
 	for (i = 0; BREAK == 1 && i < 3; i++)
 		post_receive(i);
-	say(0);
-	say(1);
+	send_message(0);
+	send_message(1);
 	return 0;
 }

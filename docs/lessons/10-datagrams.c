@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Lesson 10: datagrams, and one that several receive.  A, B and C are there. */
+/* Lesson 10: datagrams and multicast, between A, B and C */
 #include <arpa/inet.h>
 
 #include "lesson.h"
 
 enum {
-	GRH = 40, /* bytes in front of each datagram that is received */
+	GRH = 40, /* bytes in front of each received datagram */
 	SIZE = 32,
 	QKEY = 0x1234,
-	OUT = 1024, /* where in memory that is which is sent */
-	EVERYBODY = 0xffffff, /* the QP number of a group */
+	OUT = 1024, /* offset of the message to send */
+	GROUP_QPN = 0xffffff, /* QP number of a multicast group */
 };
 
 static struct side a, b, c;
 
-/* A UD QP has no peer: there is nothing to connect. */
+/* Create a UD QP.  It has no peer, so it need not be connected. */
 static void set_up(struct side *s, const char *name, struct ibv_context *ctx)
 {
 	struct ibv_qp_attr attr = { .port_num = PORT, .qkey = QKEY };
@@ -37,8 +37,8 @@ static void set_up(struct side *s, const char *name, struct ibv_context *ctx)
 	     "ibv_modify_qp to RTS");
 }
 
-/* An address handle: the way to a port, or to a group. */
-static struct ibv_ah *way_to(struct side *s, union ibv_gid gid)
+/* Create an address handle: the address of a port or of a group. */
+static struct ibv_ah *create_ah(struct side *s, union ibv_gid gid)
 {
 	struct ibv_ah_attr attr = {
 		.port_num = PORT,
@@ -53,8 +53,8 @@ static struct ibv_ah *way_to(struct side *s, union ibv_gid gid)
 	return ah;
 }
 
-static void tell(struct side *s, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey,
-		 const char *text)
+static void send_datagram(struct side *s, struct ibv_ah *ah, uint32_t qpn,
+			  uint32_t qkey, const char *text)
 {
 	struct ibv_sge sge[2] = { part_of(s, OUT, SIZE),
 				  part_of(s, 0, MEMORY) };
@@ -68,17 +68,17 @@ static void tell(struct side *s, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey,
 
 	snprintf(s->memory + OUT, SIZE, "%s", text);
 	post_send(s, &wr);
-	printf("%s says \"%s\": %s\n", s->name, text,
+	printf("%s sends \"%s\": %s\n", s->name, text,
 	       ibv_wc_status_str(next_completion(s->cq).status));
 }
 
-static void listen_once(struct side *s)
+static void post_receive(struct side *s)
 {
 	post_recv(s, 0, part_of(s, 0, BREAK == 2 ? SIZE : GRH + SIZE));
 }
 
-/* What has come to this side, if anything has. */
-static struct ibv_wc hear(struct side *s)
+/* Poll once, and print the received datagram, if any. */
+static struct ibv_wc receive(struct side *s)
 {
 	struct ibv_wc wc = { 0 };
 
@@ -102,30 +102,30 @@ int main(void)
 	set_up(&b, "B", ctx);
 	set_up(&c, "C", ctx);
 	must(ibv_query_gid(ctx, PORT, GID_INDEX, &gid), "ibv_query_gid");
-	to_b = way_to(&a, gid);
-	tell(&a, to_b, b.qp->qp_num, QKEY, "are you there?");
-	hear(&b);
-	listen_once(&b);
-	tell(&a, to_b, b.qp->qp_num, QKEY + (BREAK == 1), "and now?");
-	wc = hear(&b);
+	to_b = create_ah(&a, gid);
+	send_datagram(&a, to_b, b.qp->qp_num, QKEY, "are you there?");
+	receive(&b);
+	post_receive(&b);
+	send_datagram(&a, to_b, b.qp->qp_num, QKEY + (BREAK == 1), "and now?");
+	wc = receive(&b);
 	if (BREAK)
 		return 0;
 
-	listen_once(&a);
+	post_receive(&a);
 	to_a = ibv_create_ah_from_wc(b.pd, &wc, (void *)b.memory, PORT);
 	must_have(to_a, "ibv_create_ah_from_wc");
-	tell(&b, to_a, wc.src_qp, QKEY, "I am!");
-	hear(&a);
+	send_datagram(&b, to_a, wc.src_qp, QKEY, "I am!");
+	receive(&a);
 
 	inet_pton(AF_INET6, "ff0e::ffff:ef01:203", &group);
 	must(ibv_attach_mcast(b.qp, &group, 0), "ibv_attach_mcast");
 	must(ibv_attach_mcast(c.qp, &group, 0), "ibv_attach_mcast");
-	listen_once(&b);
-	listen_once(&c);
-	to_all = way_to(&a, group);
-	tell(&a, to_all, EVERYBODY, QKEY, "hello to all");
-	hear(&b);
-	hear(&c);
+	post_receive(&b);
+	post_receive(&c);
+	to_all = create_ah(&a, group);
+	send_datagram(&a, to_all, GROUP_QPN, QKEY, "hello to all");
+	receive(&b);
+	receive(&c);
 
 	must(ibv_detach_mcast(b.qp, &group, 0), "ibv_detach_mcast");
 	must(ibv_detach_mcast(c.qp, &group, 0), "ibv_detach_mcast");

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Lesson 11: memory windows.  B lets A write to a few bytes, for a while. */
+/*
+ * Lesson 11: memory windows.  A may write to a few bytes of B, for a while.
+ */
 #include "lesson.h"
 
 enum { SIZE = 16, RIGHT = IBV_ACCESS_REMOTE_WRITE };
 
 static struct side a, b;
-static uint64_t writes; /* of A */
+static uint64_t writes; /* number of A's WRITEs */
 
-/* How the next WR of this side ended.  The first error is the last line. */
-static void tell(const struct side *s)
+/* Print the next completion of this side.  Exit on an error. */
+static void expect_success(const struct side *s)
 {
-	if (tell_completion(s).status != IBV_WC_SUCCESS)
+	if (print_completion(s).status != IBV_WC_SUCCESS)
 		exit(0);
 }
 
-/* 16 bytes of B's memory, from offset on, to be written by A. */
+/* 16 bytes of B's memory, from offset on, which A may write */
 static struct ibv_mw_bind_info window(size_t offset)
 {
 	struct ibv_mw_bind_info info = {
@@ -27,7 +29,9 @@ static struct ibv_mw_bind_info window(size_t offset)
 	return info;
 }
 
-/* Type 1: a call, which posts to the send queue.  The device makes the key. */
+/*
+ * Type 1: a call that posts to the send queue.  The device chooses the rkey.
+ */
 static void bind_1(struct ibv_mw *mw, size_t offset)
 {
 	struct ibv_mw_bind bind = { .wr_id = 11,
@@ -38,10 +42,10 @@ static void bind_1(struct ibv_mw *mw, size_t offset)
 	must(ibv_bind_mw(b.qp, mw, &bind), "ibv_bind_mw");
 	printf("B binds at %d, type 1: %s rkey\n", (int)offset,
 	       mw->rkey == before ? "the same" : "a new");
-	tell(&b);
+	expect_success(&b);
 }
 
-/* Type 2: a WR.  The program makes the key: it chooses the low 8 bits. */
+/* Type 2: a WR.  The program chooses the low 8 bits of the rkey. */
 static uint32_t bind_2(struct ibv_mw *mw, size_t offset)
 {
 	struct ibv_send_wr wr = {
@@ -55,7 +59,7 @@ static uint32_t bind_2(struct ibv_mw *mw, size_t offset)
 
 	post_send(&b, &wr);
 	printf("B binds at %d, type 2\n", (int)offset);
-	tell(&b);
+	expect_success(&b);
 	return wr.bind_mw.rkey;
 }
 
@@ -74,11 +78,11 @@ static void write_to(size_t offset, uint32_t rkey)
 
 	printf("A writes at %d\n", (int)offset);
 	post_send(&a, &wr);
-	tell(&a);
+	expect_success(&a);
 }
 
-/* A gives its right back, and says so: one message for both. */
-static void give_back(uint32_t rkey)
+/* A invalidates the rkey with the message that it sends to B. */
+static void send_with_invalidate(uint32_t rkey)
 {
 	struct ibv_send_wr wr = { .wr_id = 13,
 				  .opcode = IBV_WR_SEND_WITH_INV,
@@ -86,13 +90,13 @@ static void give_back(uint32_t rkey)
 				  .invalidate_rkey = rkey };
 	struct ibv_wc wc;
 
-	printf("A gives it back\n");
+	printf("A sends, and invalidates the rkey\n");
 	post_recv(&b, 14, part_of(&b, 0, SIZE));
 	post_send(&a, &wr);
-	tell(&a);
-	wc = tell_completion(&b);
+	expect_success(&a);
+	wc = print_completion(&b);
 	if (wc.wc_flags & IBV_WC_WITH_INV)
-		printf("B: %s rkey is void\n",
+		printf("B: %s rkey was invalidated\n",
 		       wc.invalidated_rkey == rkey ? "this" : "another");
 }
 
@@ -101,7 +105,7 @@ int main(void)
 	struct ibv_mw *one, *two;
 	uint32_t rkey;
 
-	/* no right of remote access to the memory itself */
+	/* the memory region permits no remote access */
 	make_pair(&a, &b,
 		  BREAK == 2 ? IBV_ACCESS_LOCAL_WRITE :
 			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
@@ -123,7 +127,7 @@ int main(void)
 	if (BREAK == 5)
 		bind_2(two, 512);
 	write_to(256, rkey);
-	give_back(rkey);
+	send_with_invalidate(rkey);
 	write_to(256, rkey);
 	return 0;
 }

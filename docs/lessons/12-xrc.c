@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Lesson 12: XRC.  One connection from A serves two processes, B and C. */
+/* Lesson 12: XRC.  One connection of A leads to two processes, B and C. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -9,12 +9,12 @@
 
 enum { SIZE = 32 };
 
-/* What B and C tell A, and A tells B. */
+/* The numbers that B and C send to A, and A to B */
 struct numbers {
 	uint32_t qpn, srqn;
 };
 
-static struct side self; /* each process has its own */
+static struct side self; /* one in each process */
 
 static void put(int sock, struct numbers n)
 {
@@ -27,11 +27,11 @@ static struct numbers get(int sock)
 	struct numbers n;
 
 	if (read(sock, &n, sizeof(n)) != sizeof(n))
-		exit(1); /* the other end has said why */
+		exit(1); /* the other process has printed the reason */
 	return n;
 }
 
-/* The domain is what a file stands for: who has the file is in. */
+/* Open the XRC domain that the file identifies. */
 static struct ibv_xrcd *open_domain(int file)
 {
 	struct ibv_xrcd_init_attr init = {
@@ -45,7 +45,7 @@ static struct ibv_xrcd *open_domain(int file)
 	return xrcd;
 }
 
-/* Each process has its SRQ, with its PD and its CQ, and the SRQ a number. */
+/* Create the SRQ of this process, with its PD and CQ.  Return its number. */
 static uint32_t make_srq(struct ibv_xrcd *xrcd)
 {
 	struct ibv_srq_init_attr_ex init = {
@@ -68,7 +68,7 @@ static uint32_t make_srq(struct ibv_xrcd *xrcd)
 	return number;
 }
 
-/* A's end sends, the other end is of the domain: neither PD nor CQ. */
+/* A's QP sends.  The target QP belongs to the domain: no PD and no CQ. */
 static void make_qp(enum ibv_qp_type type, struct ibv_xrcd *xrcd)
 {
 	struct ibv_qp_init_attr_ex init = { .qp_type = type };
@@ -112,14 +112,14 @@ static void serve(const char *name, int sock, int file)
 	if (self.qp)
 		connect_to(get(sock).qpn);
 	put(sock, me); /* ready */
-	get(sock); /* A has its completion, and has told of it */
+	get(sock); /* A has printed its completion */
 	next_completion(self.cq);
 	printf("  %s has \"%s\"\n", name, self.memory);
 	put(sock, me);
-	pause(); /* until A goes */
+	pause(); /* until A exits */
 }
 
-static void tell(const char *whom, uint32_t srqn)
+static void send_to(const char *name, uint32_t srqn)
 {
 	struct ibv_sge sge = part_of(&self, 0, SIZE);
 	struct ibv_send_wr wr = { .sg_list = &sge,
@@ -128,9 +128,9 @@ static void tell(const char *whom, uint32_t srqn)
 				  .send_flags = IBV_SEND_SIGNALED,
 				  .qp_type.xrc.remote_srqn = srqn };
 
-	snprintf(self.memory, SIZE, "a word to %s", whom);
+	snprintf(self.memory, SIZE, "a word to %s", name);
 	post_send(&self, &wr);
-	printf("A to %s: %s\n", whom,
+	printf("A to %s: %s\n", name,
 	       ibv_wc_status_str(next_completion(self.cq).status));
 }
 
@@ -145,7 +145,7 @@ static int start(const char *name, int file)
 		return sock[0];
 	}
 	close(sock[0]);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* who outlives A would wait */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* do not outlive A */
 	serve(name, sock[1], file);
 	exit(0);
 }
@@ -165,10 +165,10 @@ int main(void)
 	put(to_b, me);
 	get(to_b);
 	get(to_c);
-	tell("B", b.srqn);
-	put(to_b, me); /* look! */
+	send_to("B", b.srqn);
+	put(to_b, me); /* B may poll now */
 	get(to_b);
-	tell("C", BREAK == 1 ? c.srqn + 100 : c.srqn);
+	send_to("C", BREAK == 1 ? c.srqn + 100 : c.srqn);
 	if (!BREAK) {
 		put(to_c, me);
 		get(to_c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Lesson 13: librdmacm connects.  A is the client, B the server. */
+/* Lesson 13: connections with librdmacm.  A is the client, B the server. */
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
 
@@ -17,7 +17,7 @@ struct end {
 
 static struct end a = { .name = "A" }, b = { .name = "B" };
 
-/* librdmacm answers with -1 and errno. */
+/* Check a call that returns 0, or -1 and sets errno. */
 static void cm_must(int ret, const char *call)
 {
 	must(ret ? errno : 0, call);
@@ -32,22 +32,22 @@ static void open_end(struct end *e)
 }
 
 /*
- * Waits for the next event of this end.  A request brings an id of its own,
- * and with it the device, and what the client has to say.
+ * Wait for the next event of this end, and print it.  CONNECT_REQUEST has a
+ * new id, which has a device, and the private data of the client.
  */
 static void next_event(struct end *e)
 {
 	struct rdma_cm_event *event;
-	const char *said;
+	const char *data;
 
 	cm_must(rdma_get_cm_event(e->channel, &event), "rdma_get_cm_event");
 	printf("%s: %s", e->name,
 	       rdma_event_str(event->event) + strlen("RDMA_CM_EVENT_"));
 	if (event->status)
 		printf(", %d", event->status);
-	said = event->param.conn.private_data;
-	if (said && *said)
-		printf(", \"%s\"", said);
+	data = event->param.conn.private_data;
+	if (data && *data)
+		printf(", \"%s\"", data);
 	printf("\n");
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		e->id = event->id;
@@ -56,7 +56,7 @@ static void next_event(struct end *e)
 	rdma_ack_cm_event(event);
 }
 
-/* The id makes PD and CQs, and brings the QP through its states. */
+/* librdmacm creates a PD and CQs, and moves the QP through its states. */
 static void make_qp(struct end *e)
 {
 	struct ibv_qp_init_attr init = {
@@ -102,7 +102,7 @@ int main(void)
 	cm_must(rdma_bind_addr(b.id, (struct sockaddr *)&to), "rdma_bind_addr");
 	if (BREAK != 1)
 		cm_must(rdma_listen(b.id, 1), "rdma_listen");
-	to.sin_port = rdma_get_src_port(b.id); /* 0: any that is free */
+	to.sin_port = rdma_get_src_port(b.id); /* the port that was selected */
 
 	open_end(&a);
 	cm_must(rdma_resolve_addr(a.id, NULL, (struct sockaddr *)&to, 2000),

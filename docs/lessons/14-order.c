@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Lesson 14: what is in order.  A passes messages to B in six ways. */
+/* Lesson 14: ordering.  A passes messages to B in six ways. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,10 +14,10 @@ struct message {
 };
 
 static struct side a, b;
-static struct ibv_qp *qp[2]; /* A's: two connections with B */
+static struct ibv_qp *qp[2]; /* A's QPs of two connections to B */
 static struct message *const out = (struct message *)a.memory;
 static struct message *const in = (struct message *)b.memory;
-static int pending; /* of A's WRs */
+static int pending; /* number of A's outstanding WRs */
 
 static void connect_twice(void)
 {
@@ -36,17 +36,17 @@ static void connect_twice(void)
 	}
 }
 
-/* From `here` in A's message to `there` in B's, or back, if it is a READ. */
-static void post(int i, enum ibv_wr_opcode opcode, int flags, void *here,
-		 void *there, uint32_t length)
+/* WRITE from `local` in A's message to `remote` in B's, or READ back. */
+static void post(int i, enum ibv_wr_opcode opcode, int flags, void *local,
+		 void *remote, uint32_t length)
 {
-	struct ibv_sge sge = { (uintptr_t)here, length, a.mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)local, length, a.mr->lkey };
 	struct ibv_send_wr wr = {
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED | (unsigned int)flags,
-		.wr.rdma = { .remote_addr = (uintptr_t)there,
+		.wr.rdma = { .remote_addr = (uintptr_t)remote,
 			     .rkey = b.mr->rkey },
 	};
 
@@ -76,7 +76,7 @@ static void write_flag(int i)
 	post(i, IBV_WR_RDMA_WRITE, 0, &out->flag, &in->flag, sizeof(in->flag));
 }
 
-/* A brings data from one place at B to another. */
+/* A copies data at B from one place to another. */
 static void copy(int fence)
 {
 	post(0, IBV_WR_RDMA_READ, BREAK == 1 ? fence : 0, out->data, in->source,
@@ -87,9 +87,9 @@ static void copy(int fence)
 }
 
 static const char *const ways[] = {
-	"one WRITE, of data and flag",	     "two WRITEs, data and flag",
-	"the same, each by its own QP",	     "WRITE_WITH_IMM, no flag",
-	"READ, and WRITE of what it brings", "the same, the WRITE with a fence",
+	"one WRITE, data and flag",    "two WRITEs, data and flag",
+	"the same, over two QPs",      "WRITE_WITH_IMM, no flag",
+	"READ, and WRITE of its data", "the same, WRITE with a fence",
 };
 
 static void post_way(int way)
@@ -105,7 +105,7 @@ static void post_way(int way)
 		write_flag(way == 1 ? 0 : 1);
 		break;
 	case 3:
-		post_recv(&b, 0, part_of(&b, 0, 0)); /* b's is the second */
+		post_recv(&b, 0, part_of(&b, 0, 0)); /* b.qp is of the second */
 		write_data(1, IBV_WR_RDMA_WRITE_WITH_IMM, 0);
 		break;
 	default:
@@ -113,8 +113,8 @@ static void post_way(int way)
 	}
 }
 
-/* Does B take the data to be there? */
-static bool is_there(int way, uint64_t round)
+/* Does B assume that the data has arrived? */
+static bool has_arrived(int way, uint64_t round)
 {
 	struct ibv_wc wc;
 
@@ -123,8 +123,8 @@ static bool is_there(int way, uint64_t round)
 	return way == 3 ? ibv_poll_cq(b.cq, 1, &wc) > 0 : !pending;
 }
 
-/* One message: did B see anything that is not of it? */
-static bool goes_wrong(int way, uint64_t round)
+/* Pass one message.  Return whether B has read anything else. */
+static bool is_wrong(int way, uint64_t round)
 {
 	bool wrong = false;
 	int i;
@@ -138,7 +138,7 @@ static bool goes_wrong(int way, uint64_t round)
 	post_way(way);
 	if (BREAK == 3)
 		memset(out->data, 0xff, sizeof(out->data));
-	while (!is_there(way, round))
+	while (!has_arrived(way, round))
 		poll_a();
 	for (i = 0; i < WORDS; i++)
 		if (in->data[i] != round)
@@ -156,9 +156,8 @@ int main(void)
 	connect_twice();
 	for (i = 0; i < ROUNDS; i++)
 		for (way = 0; way < 6; way++)
-			wrong[way] += goes_wrong(way, ++round);
+			wrong[way] += is_wrong(way, ++round);
 	for (way = 0; way < 6; way++)
-		printf("%-34s %s\n", ways[way],
-		       wrong[way] ? "GOES WRONG" : "right");
+		printf("%-34s %s\n", ways[way], wrong[way] ? "WRONG" : "right");
 	return 0;
 }

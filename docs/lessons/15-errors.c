@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Lesson 15: how a connection ends, and how it begins again. */
+/* Lesson 15: errors, and how to connect again after one */
 #include "lesson.h"
 
 enum { SIZE = 32 };
 
-static struct side a, b, d; /* d has a UD QP */
+static struct side a, b, d; /* d's QP is of type UD */
 
 static void write_to_b(uint64_t wr_id, uint32_t rkey)
 {
@@ -21,12 +21,12 @@ static void write_to_b(uint64_t wr_id, uint32_t rkey)
 	post_send(&a, &wr);
 }
 
-static void tell_states(void)
+static void print_states(void)
 {
 	printf("A is in %s, B in %s\n", state_of(a.qp), state_of(b.qp));
 }
 
-static void tell_event(void)
+static void print_event(void)
 {
 	struct ibv_async_event event;
 
@@ -37,7 +37,7 @@ static void tell_event(void)
 	ibv_ack_async_event(&event);
 }
 
-/* To a state that needs nothing but its name. */
+/* Move the QP to a state that requires no other attributes. */
 static void set_state(struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
@@ -45,7 +45,9 @@ static void set_state(struct ibv_qp *qp, enum ibv_qp_state state)
 	must(ibv_modify_qp(qp, &attr, IBV_QP_STATE), "ibv_modify_qp");
 }
 
-/* Both begin again, where the PSNs are others: nothing that is old fits. */
+/*
+ * Reset and connect both QPs, with other PSNs: old packets are not accepted.
+ */
 static void reconnect(void)
 {
 	struct ibv_qp_attr attr = usual_attr();
@@ -63,7 +65,7 @@ static void reconnect(void)
 	qp_to_rts(a.qp, attr);
 }
 
-/* A datagram to D itself, of its memory as lkey has it. */
+/* D sends a datagram to itself, with this lkey. */
 static void send_to_d(struct ibv_ah *ah, uint64_t wr_id, uint32_t lkey)
 {
 	struct ibv_sge sge = { (uintptr_t)d.memory, SIZE, lkey };
@@ -114,15 +116,15 @@ static void datagrams(void)
 	post_recv(&d, 20, part_of(&d, 0, 40 + SIZE));
 	send_to_d(ah, 5, d.mr->lkey + 1);
 	send_to_d(ah, 6, d.mr->lkey);
-	tell_completion(&d);
-	tell_completion(&d);
+	print_completion(&d);
+	print_completion(&d);
 	printf("D is in %s\n", state_of(d.qp));
 	if (BREAK != 4)
 		set_state(d.qp, IBV_QPS_RTS);
 	send_to_d(ah, 7, d.mr->lkey);
-	tell_completion(&d);
+	print_completion(&d);
 	if (BREAK != 4)
-		tell_completion(&d);
+		print_completion(&d);
 	must(ibv_destroy_ah(ah), "ibv_destroy_ah");
 	side_close(&d);
 }
@@ -137,19 +139,19 @@ int main(void)
 	write_to_b(2, b.mr->rkey + 1);
 	write_to_b(3, b.mr->rkey);
 	if (BREAK != 3) {
-		tell_completion(&a);
-		tell_completion(&a);
-		tell_completion(&a);
-		tell_completion(&b);
+		print_completion(&a);
+		print_completion(&a);
+		print_completion(&a);
+		print_completion(&b);
 	}
-	tell_event();
-	tell_states();
+	print_event();
+	print_states();
 	reconnect();
-	tell_states();
+	print_states();
 	if (BREAK == 3)
 		printf("completions of A: %d\n", ibv_poll_cq(a.cq, 3, wc));
 	write_to_b(4, b.mr->rkey);
-	if (tell_completion(&a).status == IBV_WC_SUCCESS)
+	if (print_completion(&a).status == IBV_WC_SUCCESS)
 		datagrams();
 	close_pair(&a, &b);
 	return 0;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Lesson 16: the same 64 WRITEs, with less work for the CPU and the device. */
+/*
+ * Lesson 16: the same 64 WRITEs, with less work for the CPU and the device.
+ */
 #include <time.h>
 
 #include "lesson.h"
@@ -8,8 +10,8 @@ enum { WRITES = 64, LIST = 16 };
 
 struct way {
 	const char *name;
-	int list; /* so many WRs in each call of ibv_post_send */
-	int signaled; /* one WR of so many has a completion */
+	int list; /* number of WRs in each call of ibv_post_send */
+	int signaled; /* one WR in this many is signaled */
 	int inlined;
 };
 
@@ -23,9 +25,9 @@ static const struct way ways[] = {
 static struct side a, b;
 static uint64_t *const out = (uint64_t *)a.memory;
 static uint64_t *const in = (uint64_t *)b.memory;
-static int calls, completions, done; /* WRITEs that are known to be done */
+static int calls, completions, done; /* done: number of WRITEs */
 
-/* WRITEs number `first` and the next ones, in one call. */
+/* Post a list of WRITEs, from number `first` on, in one call. */
 static void post_list(const struct way *way, int first)
 {
 	struct ibv_send_wr wr[LIST];
@@ -34,7 +36,7 @@ static void post_list(const struct way *way, int first)
 
 	for (i = 0; i < way->list; i++) {
 		n = first + i;
-		/* inline is read at once: one word serves all calls */
+		/* inline data is copied at once: reuse the words */
 		from = way->inlined || BREAK == 3 ? i : n;
 		out[from] = (uint64_t)n;
 		sge[i] = part_of(&a, 8 * (size_t)from, BREAK == 2 ? 72 : 8);
@@ -55,7 +57,7 @@ static void post_list(const struct way *way, int first)
 	calls++;
 }
 
-/* A completion stands for all WRs before it that have none. */
+/* Wait until n WRITEs are done.  A completion implies those before it. */
 static void wait_for(int n)
 {
 	struct ibv_wc wc;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the lessons after the first share, so that each program is only about
- * its subject: two sides, A and B, with a QP each, in one process.  Nothing in
- * here is hidden wisdom: it is what lesson 1 does by hand.
+ * Code that the lessons after the first one share: two sides, A and B, with
+ * one QP each, in one process.  It does what lesson 1 does by hand.
  *
- * A lesson's source has the changes that its page tells of: "BREAK == 2" is
- * true in what "cc -DBREAK=2" makes.
+ * The source of a lesson contains the changes that its page lists: BREAK == 2
+ * is true if the program is compiled with -DBREAK=2.
  */
 #pragma once
 
@@ -37,7 +36,7 @@ struct side {
 	char memory[MEMORY];
 };
 
-/* A verb that returns 0, or an errno value. */
+/* Check a verb that returns 0 or an errno value. */
 static inline void must(int ret, const char *verb)
 {
 	if (!ret)
@@ -46,23 +45,23 @@ static inline void must(int ret, const char *verb)
 	exit(1);
 }
 
-/* A verb that returns a pointer, or NULL and errno. */
+/* Check a verb that returns a pointer, or NULL and sets errno. */
 static inline void must_have(const void *object, const char *verb)
 {
 	if (!object)
 		must(errno, verb);
 }
 
-/* The first device that there is. */
+/* Open the first device. */
 static inline struct ibv_context *open_device(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *ctx;
 
-	setvbuf(stdout, NULL, _IOLBF, 0); /* a line is seen when it is said */
+	setvbuf(stdout, NULL, _IOLBF, 0); /* print each line at once */
 	must_have(list, "ibv_get_device_list");
 	if (!list[0]) {
-		printf("there is no RDMA device: start me by urxe run\n");
+		printf("no RDMA device: start this program with urxe run\n");
 		exit(1);
 	}
 	ctx = ibv_open_device(list[0]);
@@ -71,7 +70,7 @@ static inline struct ibv_context *open_device(void)
 	return ctx;
 }
 
-/* A protection domain, a CQ, and the memory, registered with `access`. */
+/* Create a PD and a CQ, and register the memory with `access`. */
 static inline void side_open(struct side *s, const char *name,
 			     struct ibv_context *ctx, int access)
 {
@@ -84,7 +83,7 @@ static inline void side_open(struct side *s, const char *name,
 	must_have(s->mr, "ibv_reg_mr");
 }
 
-/* An RC QP of usual size: a lesson may change what is asked for. */
+/* Attributes of an RC QP; a lesson may change them. */
 static inline struct ibv_qp_init_attr usual_qp(const struct side *s)
 {
 	struct ibv_qp_init_attr init = {
@@ -109,7 +108,7 @@ static inline void side_make_qp(struct side *s)
 	must_have(s->qp, "ibv_create_qp");
 }
 
-/* What connects RC QPs, but for the peer: a lesson may change it. */
+/* Attributes of a connection, except the peer; a lesson may change them. */
 static inline struct ibv_qp_attr usual_attr(void)
 {
 	struct ibv_qp_attr attr = {
@@ -118,16 +117,16 @@ static inline struct ibv_qp_attr usual_attr(void)
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
 				   IBV_ACCESS_REMOTE_READ |
 				   IBV_ACCESS_REMOTE_ATOMIC,
-		/* to RTR: what comes in */
+		/* to RTR: for incoming requests */
 		.path_mtu = IBV_MTU_1024,
 		.rq_psn = 0,
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 12, /* 0.64 ms */
-		/* to RTS: what goes out */
+		/* to RTS: for outgoing requests */
 		.sq_psn = 0,
 		.timeout = 14, /* 4.096 us << 14: 67 ms */
 		.retry_cnt = 7,
-		.rnr_retry = 7, /* 7: without end */
+		.rnr_retry = 7, /* 7: no limit */
 		.max_rd_atomic = 4,
 	};
 
@@ -143,7 +142,7 @@ static inline void qp_to_init(struct ibv_qp *qp, struct ibv_qp_attr attr)
 	     "ibv_modify_qp to INIT");
 }
 
-/* Ready to receive, from QP `dest_qpn` of this same port. */
+/* Ready to receive from QP `dest_qpn` of the same port */
 static inline void qp_to_rtr(struct ibv_qp *qp, uint32_t dest_qpn,
 			     struct ibv_qp_attr attr)
 {
@@ -164,7 +163,7 @@ static inline void qp_to_rtr(struct ibv_qp *qp, uint32_t dest_qpn,
 	     "ibv_modify_qp to RTR");
 }
 
-/* Ready to send. */
+/* Ready to send */
 static inline void qp_to_rts(struct ibv_qp *qp, struct ibv_qp_attr attr)
 {
 	attr.qp_state = IBV_QPS_RTS;
@@ -175,7 +174,7 @@ static inline void qp_to_rts(struct ibv_qp *qp, struct ibv_qp_attr attr)
 	     "ibv_modify_qp to RTS");
 }
 
-/* Both QPs from RESET to RTS, each other's peer. */
+/* Connect the two QPs: move both from RESET to RTS. */
 static inline void connect_sides(struct side *a, struct side *b,
 				 struct ibv_qp_attr attr)
 {
@@ -187,7 +186,7 @@ static inline void connect_sides(struct side *a, struct side *b,
 	qp_to_rts(b->qp, attr);
 }
 
-/* All of the above: two sides that are connected in the usual way. */
+/* Open and connect two sides with the usual attributes. */
 static inline void make_pair(struct side *a, struct side *b, int access)
 {
 	struct ibv_context *ctx = open_device();
@@ -199,7 +198,7 @@ static inline void make_pair(struct side *a, struct side *b, int access)
 	connect_sides(a, b, usual_attr());
 }
 
-/* `length` bytes of the side's memory, from `offset` on. */
+/* SGE of `length` bytes of the side's memory, from `offset` on */
 static inline struct ibv_sge part_of(const struct side *s, size_t offset,
 				     uint32_t length)
 {
@@ -242,8 +241,8 @@ static inline struct ibv_wc next_completion(struct ibv_cq *cq)
 	return wc;
 }
 
-/* Wait for one, and say of which WR it is and how that ended. */
-static inline struct ibv_wc tell_completion(const struct side *s)
+/* Wait for one completion, and print its WR and status. */
+static inline struct ibv_wc print_completion(const struct side *s)
 {
 	struct ibv_wc wc = next_completion(s->cq);
 
@@ -263,7 +262,7 @@ static inline const char *state_of(struct ibv_qp *qp)
 	return attr.qp_state <= IBV_QPS_ERR ? names[attr.qp_state] : "?";
 }
 
-/* In reverse order: what others stand on goes last. */
+/* Destroy the objects in the reverse order of their creation. */
 static inline void side_close(struct side *s)
 {
 	if (s->qp)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# in-fabric.sh NAME COMMAND...: run it with a device of its own.  77: skipped.
+# in-fabric.sh NAME COMMAND...: run the command with its own RDMA device.  Exit
+# status 77: skipped, urxe is not installed.
 name=$1
 shift
 if ! command -v urxe >/dev/null; then

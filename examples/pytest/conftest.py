@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The fixture `rdma`: an RDMA device for each test, by urxe.
+"""The fixture `rdma`: an RDMA device for each test, emulated by urxe.
 
     def test_it(rdma):
         server = rdma.start("./server")
@@ -7,9 +7,9 @@
         assert "ok" in rdma.run("./client", "127.0.0.1")
         server.end()
 
-The programs of a test see one another's device, and those of another test do
-not, so tests may run in parallel (pytest -n).  What a program printed is in the
-report of a test that fails, and with it why urxe refused something.
+The programs of one test can reach each other; programs of other tests cannot
+reach them, so tests may run in parallel (pytest -n).  The report of a failed
+test contains the output of its programs, and the reasons that urxe logged.
 """
 
 import os
@@ -21,11 +21,11 @@ import time
 
 import pytest
 
-LIMIT = 60  # seconds for one program: only a hang takes longer
+LIMIT = 60  # time limit of a program, in seconds
 
 
 class Program:
-    """A program that runs with the device."""
+    """A running program that uses the device."""
 
     def __init__(self, command, env):
         self.command = command
@@ -33,7 +33,7 @@ class Program:
         self.process = subprocess.Popen(
             command, env=env, stdin=subprocess.DEVNULL, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            start_new_session=True)  # so that its children end with it
+            start_new_session=True)  # its children are killed with it
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
@@ -46,25 +46,25 @@ class Program:
                     pytrace=False)
 
     def says(self, text):
-        """Wait until it prints that."""
+        """Wait until the program has printed @text."""
         end = time.monotonic() + LIMIT
         while text not in self.text:
             if not self.reader.is_alive():
-                self.fail(f"ended without {text!r}")
+                self.fail(f"exited without printing {text!r}")
             if time.monotonic() > end:
-                self.fail(f"does not say {text!r}")
+                self.fail(f"has not printed {text!r} within {LIMIT} s")
             time.sleep(0.01)
 
     def end(self, status=0):
-        """Wait for its end; what it printed."""
+        """Wait until the program exits.  Return its output."""
         try:
             got = self.process.wait(LIMIT)
         except subprocess.TimeoutExpired:
             self.kill()
-            self.fail(f"still runs after {LIMIT} s")
+            self.fail(f"still running after {LIMIT} s")
         self.reader.join(LIMIT)
         if got != status:
-            self.fail(f"exit status {got}, not {status}")
+            self.fail(f"exit status {got}, expected {status}")
         return self.text
 
     def kill(self):
@@ -97,7 +97,7 @@ class Rdma:
         return self.start(*command).end(status)
 
     def port(self, state):
-        """Pull the cable ("down"), or plug it in ("up")."""
+        """Set the port of the device "down" or "up"."""
         self.run(self.urxe, "port", state)
 
     def close(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""pytest: programs that talk RDMA, with the fixture of conftest.py."""
+"""Tests of an RDMA program, with the fixture of conftest.py."""
 
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def greet(tmp_path_factory):
-    """The program that is tested."""
+    """Build the program under test."""
     program = tmp_path_factory.mktemp("bin") / "greet"
     source = pathlib.Path(__file__).parent.parent / "greet.c"
     subprocess.run(["cc", "-o", program, source, "-lrdmacm", "-libverbs"],
@@ -24,12 +24,12 @@ def test_greeting(rdma, greet):
     server.end()
 
 
-def test_nobody_there(rdma, greet):
+def test_no_server(rdma, greet):
     assert "refused" in rdma.run(greet, "client", "127.0.0.1", status=1)
 
 
-def test_cable_pulled(rdma, greet):
-    """The client waits for it, and goes on when it is plugged in again."""
+def test_port_down(rdma, greet):
+    """While the port is down the client waits; then it continues."""
     server = rdma.start(greet, "server")
     server.says("listening")
     rdma.port("down")

@@ -58,7 +58,7 @@ static bool refuse(char *why, size_t len, const char *word, size_t n,
  */
 static bool refuse_seed(char *why, size_t len, const char *word, size_t n)
 {
-	char meant[NEAREST_TEXT], what[NEAREST_TEXT + 64];
+	char meant[NEAREST_TEXT], what[NEAREST_TEXT + 96];
 	const char *is = memchr(word, '=', n);
 	struct nearest near;
 	int i;
@@ -68,9 +68,10 @@ static bool refuse_seed(char *why, size_t len, const char *word, size_t n)
 		nearest_try(&near, adversary_knobs[i].name);
 	for (i = 0; !is && i < ADVERSARY_LEVELS; i++)
 		nearest_try(&near, adversary_levels[i]);
-	snprintf(what, sizeof(what), "a seed is a number below 2^64%s%s",
+	snprintf(what, sizeof(what), "the seed must be a number below 2^64%s%s",
 		 nearest_text(&near, meant),
-		 is && near.word ? "; a knob follows a seed or a comma" : "");
+		 is && near.word ? "; put a seed or a comma before an option" :
+				   "");
 	return refuse(why, len, word, n, what);
 }
 
@@ -180,15 +181,16 @@ static const char *knob_parse(struct adversary *a, const char *text, size_t len)
 	}
 	i = knob_find(text, name);
 	if (i == KNOBS)
-		return "there is no such knob; there are none, hardware, "
-		       "specification, or NAME=VALUE of:";
+		return "unknown option; valid are none, hardware, "
+		       "specification, and NAME=VALUE with one of these names:";
 	info = &adversary_knobs[i];
 	share = info->limit == ADVERSARY_SHARE;
 	if (!is || !value_parse(is + 1, len - name - 1, share, &value))
-		return share ? "its value is a number of 1000, or N%" :
-			       "its value is a number";
+		return share ? "the value must be a number out of 1000, or N%" :
+			       "the value must be a number";
 	if (value > info->limit)
-		return share ? "1000 of 1000 is the most" : "that is too much";
+		return share ? "the value must be at most 1000 (100%)" :
+			       "the value is too large";
 	a->knob[i] = (uint32_t)value;
 	return NULL;
 }

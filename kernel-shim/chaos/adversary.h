@@ -33,27 +33,27 @@
  */
 /* clang-format off */
 #define ADVERSARY_KNOBS(KNOB)                                                        \
-	KNOB(gather, 300, 300, 1000, "sends whose local memory is read late")        \
-	KNOB(place, 0, 300, 1000, "messages whose bytes come in pieces")             \
-	KNOB(overtake, 500, 500, 1000, "READs and atomics that are overtaken")       \
-	KNOB(atomic, 500, 500, 1000, "atomics that are a read and a later write")    \
-	KNOB(reread, 200, 200, 1000, "READs that are answered twice")                \
+	KNOB(gather, 300, 300, 1000, "sends whose payload is read late")             \
+	KNOB(place, 0, 300, 1000, "messages written in pieces, in any order")        \
+	KNOB(overtake, 500, 500, 1000, "READs and atomics that later WRs overtake")  \
+	KNOB(atomic, 500, 500, 1000, "atomics executed as a read and a later write") \
+	KNOB(reread, 200, 200, 1000, "READs that are executed twice")                \
 	KNOB(deliver, 300, 300, 1000, "receives that complete late")                 \
 	KNOB(complete, 300, 300, 1000, "sends that complete late")                   \
-	KNOB(retry, 20, 20, 1000, "messages that come late, as if sent again")       \
+	KNOB(retry, 20, 20, 1000, "messages delayed as if retransmitted")            \
 	KNOB(loss, 20, 20, 1000, "datagrams and UC messages that are lost")          \
-	KNOB(reorder, 0, 100, 1000, "datagrams that are overtaken")                  \
-	KNOB(fill, 0, 1000, 1000, "receives and READs with a pattern before")        \
+	KNOB(reorder, 0, 100, 1000, "datagrams that later ones overtake")            \
+	KNOB(fill, 0, 1000, 1000, "receives and READs whose buffer is overwritten")  \
 	KNOB(rnr, 50, 50, 1000, "receives that are posted late")                     \
-	KNOB(arm, 200, 200, 1000, "armings of a CQ that skip what is there already") \
-	KNOB(wake, 100, 100, 1000, "wake-ups of a channel for nothing")              \
+	KNOB(arm, 200, 200, 1000, "CQ armings that ignore earlier completions")      \
+	KNOB(wake, 100, 100, 1000, "CQ armings that raise an extra event")           \
 	KNOB(async, 300, 300, 1000, "asynchronous events that come late")            \
-	KNOB(cm, 300, 300, 1000, "events of rdma_cm that come late")                 \
-	KNOB(slow, 5, 5, 1000, "verbs that take their time")                         \
-	KNOB(undefined, 1000, 1000, 1000, "failed completions and GRHs with noise")  \
-	KNOB(ticks, 16, 16, 10000, "visits that a delay lasts, at most")             \
-	KNOB(lines, 300, 0, 1000, "messages that come line by line")                 \
-	KNOB(early, 0, 300, 1000, "events of rdma_cm before their command returns")
+	KNOB(cm, 300, 300, 1000, "rdma_cm events that come late")                    \
+	KNOB(slow, 5, 5, 1000, "verbs that return late")                             \
+	KNOB(undefined, 1000, 1000, 1000, "undefined fields that get random values") \
+	KNOB(ticks, 16, 16, 10000, "longest delay, in ticks (polls and posts)")      \
+	KNOB(lines, 300, 0, 1000, "messages written line by line (64 bytes)")        \
+	KNOB(early, 0, 300, 1000, "rdma_cm events before their command returns")
 
 /* clang-format on */
 enum adversary_knob {

@@ -189,8 +189,10 @@ static bool faults_seed(uint64_t *seed)
 	}
 	if (number_parse(text, strlen(text), UINT64_MAX, seed))
 		return true;
-	snprintf(wrong, sizeof(wrong),
-		 "URXE_FAULT_SEED: \"%.64s\": a seed is a number", text);
+	snprintf(
+		wrong, sizeof(wrong),
+		"URXE_FAULT_SEED: \"%.64s\": the seed must be a number below 2^64",
+		text);
 	return false;
 }
 

@@ -124,8 +124,8 @@ static bool parse_calls(struct parse *p)
 	uint32_t i;
 
 	if (any && w.len == 1)
-		return refuse(p, "verbs and calls of rdma_cm are counted "
-				 "apart: ibv_* or rdma_*");
+		return refuse(p, "write ibv_* or rdma_*: verbs and rdma_cm "
+				 "calls are counted separately");
 
 	for (i = 0; i < FAULT_CALLS; i++) {
 		if (any ? strncmp(fault_call_name[i], w.text, w.len - 1) :
@@ -141,8 +141,8 @@ static bool parse_calls(struct parse *p)
 	near_names(p, kinds);
 	for (i = 0; i < FAULT_CALLS; i++)
 		nearest_try(&p->near, fault_call_name[i]);
-	return refuse(p, "there is no such verb, or it cannot fail; else it "
-			 "is wr, packet, qp, cq, srq, port, device or process");
+	return refuse(p, "not a call that a rule can name, nor wr, packet, "
+			 "qp, cq, srq, port, device or process");
 }
 
 static bool parse_what(struct parse *p)
@@ -262,21 +262,22 @@ static const struct key {
 	uint32_t of; /* bits of enum fault_what: rules that allow it */
 	const char *wants; /* error message for an invalid value */
 } keys[] = {
-	{ "at", key_at, EVENTS, "at= is post, recv or completion" },
-	{ "every", key_every, ~0u, "every= is a number from 1 on" },
-	{ "ms", key_ms, EVENTS, "ms= is a number of milliseconds" },
-	{ "nth", key_nth, ~0u, "nth= is a number from 1 on" },
+	{ "at", key_at, EVENTS, "at= must be post, recv or completion" },
+	{ "every", key_every, ~0u, "every= must be a number, 1 or more" },
+	{ "ms", key_ms, EVENTS, "ms= must be a number of milliseconds" },
+	{ "nth", key_nth, ~0u, "nth= must be a number, 1 or more" },
 	{ "op", key_ops, EVENTS | OF(WR),
-	  "op= is SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, "
+	  "op= must be SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, "
 	  "RDMA_WRITE_WITH_IMM, RDMA_READ, ATOMIC_CMP_AND_SWP, "
 	  "ATOMIC_FETCH_AND_ADD, LOCAL_INV, BIND_MW, FLUSH or ATOMIC_WRITE, "
-	  "or several with commas" },
-	{ "p", key_p, ~0u, "p= is a number from 0 to 1" },
-	{ "prog", key_prog, ~0u, "prog= is a program's name" },
-	{ "qp", key_qp, ~0u, "qp= is the number of a QP" },
-	{ "times", key_times, ~0u, "times= is a number from 1 on" },
-	{ "type", key_type, ~0u, "type= is RC, UC, UD, XRC_SEND or XRC_RECV" },
-	{ "wr_id", key_wr_id, EVENTS | OF(WR), "wr_id= is a number" },
+	  "or a comma-separated list of these" },
+	{ "p", key_p, ~0u, "p= must be a number from 0 to 1" },
+	{ "prog", key_prog, ~0u, "prog= must be the name of a program" },
+	{ "qp", key_qp, ~0u, "qp= must be a QP number" },
+	{ "times", key_times, ~0u, "times= must be a number, 1 or more" },
+	{ "type", key_type, ~0u,
+	  "type= must be RC, UC, UD, XRC_SEND or XRC_RECV" },
+	{ "wr_id", key_wr_id, EVENTS | OF(WR), "wr_id= must be a number" },
 };
 
 static bool parse_key(struct parse *p)
@@ -288,15 +289,15 @@ static bool parse_key(struct parse *p)
 		if (!word_is(name, keys[i].name))
 			continue;
 		if (!(keys[i].of & 1u << p->r->what))
-			return refuse(p, "a rule of that kind has no such key");
+			return refuse(p, "not a key of this kind of rule");
 		return (value.text && keys[i].take(p->r, value)) ||
 		       refuse(p, keys[i].wants);
 	}
 	near_begin(p, name);
 	for (i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		nearest_try(&p->near, keys[i].name);
-	return refuse(p, "there is no such key: it is prog, qp, type, op, "
-			 "wr_id, nth, every, p, times, at or ms");
+	return refuse(p, "unknown key; valid are prog, qp, type, op, wr_id, "
+			 "nth, every, p, times, at and ms");
 }
 
 /* ------------------------------------------------------- effects */
@@ -338,10 +339,10 @@ static bool effect_rdma(struct parse *p, struct word name, struct word value)
 		 calls_are(r, FAULT_rdma_resolve_route))
 		p->r->effect = FAULT_ROUTE_ERROR;
 	else if (!calls_are(r, FAULT_rdma_connect))
-		return refuse(p, "that is an errno, or what rdma_resolve_addr, "
-				 "rdma_resolve_route or rdma_connect can end "
-				 "with (ADDR_ERROR, ROUTE_ERROR; REJECTED, "
-				 "UNREACHABLE, SILENT)");
+		return refuse(p, "not an errno name; rdma_resolve_addr also "
+				 "has ADDR_ERROR, rdma_resolve_route "
+				 "ROUTE_ERROR, and rdma_connect REJECTED, "
+				 "UNREACHABLE and SILENT");
 	else if (word_is(name, "UNREACHABLE"))
 		p->r->effect = FAULT_UNREACHABLE;
 	else if (word_is(name, "SILENT") && !value.text)
@@ -349,12 +350,12 @@ static bool effect_rdma(struct parse *p, struct word name, struct word value)
 	else if (word_is(name, "REJECTED"))
 		return !value.text || word_number(value, 255, &reason) ?
 			       effect_is(p, FAULT_REJECTED, reason) :
-			       refuse(p, "REJECTED= is a reason, up to 255");
+			       refuse(p, "REJECTED= must be 0 to 255");
 	else
-		return refuse(p, "that is an errno, REJECTED, UNREACHABLE or "
+		return refuse(p, "not an errno name, REJECTED, UNREACHABLE or "
 				 "SILENT");
 	if (value.text && !word_named(value, fault_errnos, &err))
-		return refuse(p, "behind = stands an errno");
+		return refuse(p, "the value after = must be an errno name");
 	p->r->value = err;
 	return true;
 }
@@ -379,7 +380,8 @@ static bool effect_call(struct parse *p, struct word name, struct word value)
 	if (!calls_within(r, FAULT_rdma_accept, FAULT_CALLS - 1)) {
 		near_begin(p, name);
 		near_names(p, fault_errnos);
-		return refuse(p, "a verb fails with an errno, such as ENOMEM");
+		return refuse(p, "the effect must be an errno name, such as "
+				 "ENOMEM");
 	}
 	return effect_rdma(p, name, value);
 }
@@ -400,12 +402,12 @@ static bool effect_status(struct parse *p, struct word name, struct word value)
 		near_begin(p, name);
 		for (s = fault_statuses; s->name; s++)
 			nearest_try(&p->near, s->name);
-		return refuse(p, "that is no status a work request ends with");
+		return refuse(p, "not the status of a work request that fails");
 	}
 	if (r->ops & ~s->ops)
-		return refuse(p, "such a work request never ends so: op=");
+		return refuse(p, "WRs of this op= cannot have this status");
 	if (r->types & ~s->types)
-		return refuse(p, "on such a QP no work request ends so: type=");
+		return refuse(p, "WRs of this type= cannot have this status");
 	r->ops = r->ops ? r->ops : s->ops;
 	r->types = r->types ? r->types : s->types;
 	return effect_is(p, FAULT_STATUS, s->status);
@@ -418,7 +420,7 @@ static bool effect_packet(struct parse *p, struct word name, struct word value)
 	if (value.text || !word_named(name, fault_fates, &fate)) {
 		near_begin(p, name);
 		near_names(p, fault_fates);
-		return refuse(p, "a packet is LOST, DUPLICATED, LATE or "
+		return refuse(p, "the effect must be LOST, DUPLICATED, LATE or "
 				 "DAMAGED");
 	}
 	return effect_is(p, FAULT_FATE, fate);
@@ -431,11 +433,11 @@ static bool effect_port(struct parse *p, struct word name, struct word value)
 	if (word_is(name, "DOWN"))
 		return !value.text || (word_number(value, 3600000, &ms) && ms) ?
 			       effect_is(p, FAULT_DOWN, ms) :
-			       refuse(p, "DOWN= is a number of milliseconds");
+			       refuse(p, "DOWN= must be 1 to 3600000 (ms)");
 	if (word_is(name, "UP") && !value.text)
 		return effect_is(p, FAULT_UP, 0);
-	return refuse(p, "a port goes DOWN, DOWN=MS or UP, or it is an event "
-			 "of a port");
+	return refuse(p, "the effect must be DOWN, DOWN=MS, UP or an event of "
+			 "the port");
 }
 
 static bool effect_process(struct parse *p, struct word name, struct word value)
@@ -448,7 +450,7 @@ static bool effect_process(struct parse *p, struct word name, struct word value)
 		return effect_is(p, FAULT_STOP, 0);
 	if (word_is(name, "SLEEP") && word_number(value, 3600000, &ms))
 		return effect_is(p, FAULT_SLEEP, ms);
-	return refuse(p, "a process meets KILL, STOP or SLEEP=MS");
+	return refuse(p, "the effect must be KILL, STOP or SLEEP=MS");
 }
 
 static bool effect_event(struct parse *p, struct word name, struct word value)
@@ -467,7 +469,7 @@ static bool effect_event(struct parse *p, struct word name, struct word value)
 		return effect_port(p, name, value);
 	if (p->r->what == FAULT_PROCESS)
 		return effect_process(p, name, value);
-	return refuse(p, "that is no event which it can have");
+	return refuse(p, "not an event of this kind of object");
 }
 
 static bool parse_effect(struct parse *p)
@@ -517,23 +519,25 @@ static bool parse_check(struct parse *p)
 	bool one = r->one_qp || r->types || r->one_wr_id || r->ops;
 
 	if (whens > 1)
-		return refuse(p, "nth=, every= and p= do not go together");
+		return refuse(p, "nth=, every= and p= cannot be combined");
 	if (r->what == FAULT_CALL && one && !calls_have_qp(r))
-		return refuse(p, "qp= and type= are for verbs whose first "
+		return refuse(p, "qp= and type= need verbs whose first "
 				 "argument is a QP");
 	if (r->at == FAULT_AT_MS && (whens || r->times != UINT64_MAX))
-		return refuse(p, "ms= is once: no nth=, every=, p=, times=");
+		return refuse(p, "ms= cannot be combined with nth=, every=, "
+				 "p= or times=");
 	if (r->at == FAULT_AT_MS && r->effect == FAULT_SLEEP)
-		return refuse(p, "ms= is in no call that could sleep");
+		return refuse(p, "ms= cannot be combined with SLEEP, which "
+				 "delays a call");
 	if (r->at == FAULT_AT_MS && (r->one_wr_id || r->ops))
-		return refuse(p, "ms= has no op= and no wr_id=");
+		return refuse(p, "ms= cannot be combined with op= or wr_id=");
 	if (r->at != FAULT_AT_POST && event && r->ops)
-		return refuse(p, "op= goes with at=post");
+		return refuse(p, "op= requires at=post");
 	if (event && r->at == FAULT_AT_MS && one && r->what != FAULT_QP)
-		return refuse(p, "qp= and type= go with ms= for qp alone");
+		return refuse(p, "ms= with qp= or type= requires a qp rule");
 	if (r->what == FAULT_SRQ &&
 	    (r->at == FAULT_AT_POST || r->at == FAULT_AT_COMPLETION))
-		return refuse(p, "an SRQ has receives alone: at=recv");
+		return refuse(p, "an srq rule counts receives: use at=recv");
 	if (r->nth && r->times == UINT64_MAX)
 		r->times = 1;
 	return true;
@@ -549,7 +553,7 @@ static bool parse_rule(struct parse *p)
 		.at = FAULT_AT_COMPLETION,
 	};
 	if (all.len >= FAULT_TEXT)
-		return refuse(p, "that is too long for a rule");
+		return refuse(p, "the rule is too long");
 	memcpy(p->r->text, all.text, all.len);
 	p->word = word_cut(all, ':', &rest);
 	if (!rest.text)
@@ -597,7 +601,7 @@ bool faults_parse(struct faults *f, const char *text, char *why, size_t len)
 			continue;
 		p = (struct parse){ .word = rule };
 		if (f->n == FAULT_RULES) {
-			p.wrong = "there are too many rules";
+			p.wrong = "too many rules";
 		} else {
 			p.r = &f->rule[f->n];
 			if (parse_rule(&p)) {

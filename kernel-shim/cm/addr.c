@@ -71,7 +71,7 @@ bool cm_addr_same(const union cm_addr *a, const union cm_addr *b)
 
 static_assert(offsetof(struct sockaddr_in, sin_port) ==
 		      offsetof(struct sockaddr_in6, sin6_port),
-	      "the port of both");
+	      "the port has the same offset in both");
 
 uint16_t cm_addr_port(const union cm_addr *a)
 {

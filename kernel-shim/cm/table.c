@@ -175,7 +175,7 @@ static_assert(!offsetof(struct cm_chan, state) &&
 		      !offsetof(struct cm_id, used) &&
 		      !offsetof(struct cm_event, used) &&
 		      !offsetof(struct cm_mc, used),
-	      "table_take looks at the first word");
+	      "table_take() reads the first word");
 
 #define TAKE(cm, kind, max)                                   \
 	table_take(cm, (cm)->t->kind, sizeof(*(cm)->t->kind), \

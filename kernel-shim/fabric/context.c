@@ -124,10 +124,10 @@ int fabric_obj_get(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o)
 		return objects_take_own(f, slot, o) ?
 			       0 :
 			       fabric_fail(ENOMEM,
-					   "a context has %u %ss at most",
+					   "a context can have at most %u %ss",
 					   objects[o].limit, objects[o].name);
 	if (!objects_take(f, o))
-		return fabric_fail(ENOMEM, "the device has %u %ss at most",
+		return fabric_fail(ENOMEM, "the device can have at most %u %ss",
 				   objects[o].limit, objects[o].name);
 	fetch_add_relaxed(&f->dev->ctx[slot].used[o], 1);
 	return 0;
@@ -480,7 +480,8 @@ static int context_claim_free(struct urxe_fabric *f, const char comm[16])
 	}
 	ret = (int)slot;
 	if (n == URXE_MAX_CTX) {
-		ret = fabric_fail(ENOSPC, "the device has %u contexts at most",
+		ret = fabric_fail(ENOSPC,
+				  "the device can have at most %u contexts",
 				  URXE_MAX_CTX);
 		goto out;
 	}

@@ -59,7 +59,8 @@ int dm_export(struct urxe_fabric *f, uint32_t slot, uint32_t made)
 		 (unsigned long long)load_relaxed(&dev->dm_ino), slot, made);
 	fd = export_create(name, dev->dm[slot].length);
 	if (fd < 0)
-		return fabric_fail(-fd, "no descriptor: %s", strerror(-fd));
+		return fabric_fail(-fd, "cannot create a descriptor: %s",
+				   strerror(-fd));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	out = open(path, O_WRONLY | O_CLOEXEC);
 	if (out < 0)
@@ -81,7 +82,7 @@ int dm_import(struct urxe_fabric *f, int fd, uint32_t ctx, uint32_t ctx_gen)
 		return -ENOTTY;
 	if (guid != dev->node_guid || ino != load_relaxed(&dev->dm_ino))
 		return fabric_fail(EINVAL,
-				   "the device memory of another fabric");
+				   "the device memory is of another fabric");
 	ret = fabric_obj_get(f, ctx, URXE_OBJ_DM);
 	if (ret)
 		return ret;

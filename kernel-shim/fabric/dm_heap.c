@@ -213,7 +213,8 @@ static int dm_heap_open(struct urxe_fabric *f)
 				    O_RDWR | O_NOFOLLOW | O_CLOEXEC,
 			    0600);
 	if (fd < 0)
-		return fabric_fail(errno, "the heap of device memory: %s",
+		return fabric_fail(errno,
+				   "cannot open the device memory heap: %s",
 				   strerror(errno));
 	return fd;
 }
@@ -242,8 +243,9 @@ static int dm_heap_size(struct urxe_fabric *f, int fd)
 	if (!ino && cas_acq_rel(&f->dev->dm_ino, &ino, st.st_ino))
 		ino = st.st_ino;
 	if (st.st_ino != ino || st.st_size < (off_t)f->dm_bytes)
-		return fabric_fail(EPROTO,
-				   "the heap of device memory is short, or another one");
+		return fabric_fail(
+			EPROTO,
+			"the device memory heap is too short, or was replaced");
 	return 0;
 }
 
@@ -261,8 +263,10 @@ static int dm_heap_map_aligned(int fd, uint64_t bytes, char **out)
 	area = mmap(NULL, bytes + CHUNK, PROT_NONE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (area == MAP_FAILED)
-		return fabric_fail(errno, "no address space for the heap of device memory: %s",
-				   strerror(errno));
+		return fabric_fail(
+			errno,
+			"no address space for the device memory heap: %s",
+			strerror(errno));
 	lead = (CHUNK - (uintptr_t)area % CHUNK) % CHUNK;
 	ret = sparse_map(fd, bytes, area + lead, &dm);
 	if (ret) {
@@ -417,7 +421,7 @@ static int dm_slots_more(struct urxe_fabric *f)
 		more = URXE_DM_FIRST;
 	fd = openat(f->dirfd, "device", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return fabric_fail(errno, "the device's file: %s",
+		return fabric_fail(errno, "cannot open the device file: %s",
 				   strerror(errno));
 	ret = arena_reserve(fd, (char *)&f->dev->dm[high] - (char *)f->dev,
 			    more * sizeof(f->dev->dm[0]));
@@ -520,7 +524,8 @@ static int dm_heap_take(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 	if (!length || log_align > 63)
 		return -EINVAL;
 	if (length > f->dm_bytes || 1ull << log_align > f->dm_bytes)
-		return fabric_fail(ENOMEM, "the device has %llu bytes in all",
+		return fabric_fail(ENOMEM,
+				   "the device has %llu bytes of device memory",
 				   (unsigned long long)f->dm_bytes);
 	ret = dm_heap_map(f);
 	if (ret)
@@ -673,12 +678,15 @@ static int dm_heap_count(struct urxe_fabric *f, uint32_t slot, uint32_t made,
 		count = URXE_DM_COUNT(word);
 		if (URXE_DM_MADE(word) != made || !count)
 			return fabric_fail(ENOENT,
-					   "this device memory was freed");
+					   "the device memory was freed");
 		if (!hold && count != 1)
-			return fabric_fail(EBUSY,
-					   "an MR is still on this device memory");
+			return fabric_fail(
+				EBUSY,
+				"the device memory is still used by an MR");
 		if (hold && count > URXE_MAX_CTX * URXE_MAX_MR)
-			return fabric_fail(EPROTO, "a broken count of MRs");
+			return fabric_fail(
+				EPROTO,
+				"invalid MR count of the device memory");
 		count = hold ? count + 1 : 0;
 	} while (!cas_acq_rel(refs, &word, URXE_DM_REFS(made, count)));
 	return 0;
@@ -738,7 +746,7 @@ int dm_heap_share(struct urxe_fabric *f, uint32_t slot, uint32_t made,
 	if (URXE_DM_MADE(refs) != made || !URXE_DM_COUNT(refs) ||
 	    from->share == URXE_DM_OF_MR) {
 		fabric_unlock(f);
-		return fabric_fail(ENOENT, "this device memory was freed");
+		return fabric_fail(ENOENT, "the device memory was freed");
 	}
 	from->share = URXE_DM_SHARED;
 	d->offset = from->offset;

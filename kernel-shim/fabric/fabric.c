@@ -81,7 +81,7 @@ int fabric_dir(char *buf, size_t len)
 	if (strchr(name, '/') || *name == '.')
 		return fabric_fail(
 			EINVAL,
-			"URXE_FABRIC=%s is not a name: it has a slash or begins with a dot",
+			"URXE_FABRIC=%s is not a valid name: a name has no slash and does not begin with a dot",
 			name);
 	ret = place_choose(place, sizeof(place));
 	if (ret)
@@ -375,7 +375,7 @@ out_close:
 	if (ret == -EPROTO)
 		fabric_fail(
 			EPROTO,
-			"%s was made by another version of urxe; the next program that runs there when nobody uses it any more will replace it",
+			"%s was created by another version of urxe; when no process uses it, the next program replaces it",
 			f->dir);
 	return ret;
 }

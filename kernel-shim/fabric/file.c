@@ -41,10 +41,11 @@ int sparse_allowed(uint64_t size)
 	if (getrlimit(RLIMIT_FSIZE, &r) || r.rlim_cur == RLIM_INFINITY ||
 	    r.rlim_cur >= size)
 		return 0;
-	return fabric_fail(EFBIG,
-			   "a file of %llu KiB is needed, most of it empty, and ulimit -f allows %llu KiB",
-			   (unsigned long long)size >> 10,
-			   (unsigned long long)r.rlim_cur >> 10);
+	return fabric_fail(
+		EFBIG,
+		"a sparse file of %llu KiB is needed, but ulimit -f allows %llu KiB",
+		(unsigned long long)size >> 10,
+		(unsigned long long)r.rlim_cur >> 10);
 }
 
 static int map_fail(int err, size_t size)
@@ -59,7 +60,7 @@ static int map_fail(int err, size_t size)
 	    r.rlim_cur != RLIM_INFINITY)
 		return fabric_fail(
 			err,
-			"another %zu MiB of address space are needed, most of it empty, and ulimit -v allows %llu MiB in all",
+			"%zu MiB more address space (mostly unused) is needed, but ulimit -v allows %llu MiB in total",
 			size >> 20, (unsigned long long)r.rlim_cur >> 20);
 	return fabric_fail(err, "map %zu MiB: %s", size >> 20, strerror(err));
 }

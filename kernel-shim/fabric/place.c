@@ -115,9 +115,11 @@ static int place_default(char *buf, size_t len)
 	if (shm >= 0)
 		close(shm);
 	if (ret)
-		return fabric_fail(-ret,
-				   SHM "/%s is not ours, and another place: %s",
-				   name, strerror(-ret));
+		return fabric_fail(
+			-ret,
+			SHM
+			"/%s belongs to another user, and no other directory can be created: %s",
+			name, strerror(-ret));
 	return snprintf(buf, len, SHM "/%s", found) < (int)len ? 0 :
 								 -ENAMETOOLONG;
 }
@@ -152,8 +154,7 @@ bool place_is_taken(char *by, size_t len)
 	    place_is_ours(AT_FDCWD, name))
 		return false;
 	snprintf(by, len, "%s is %s of uid %u with mode %04o", name,
-		 S_ISDIR(st.st_mode) ? "a directory" :
-				       "no directory but a file",
+		 S_ISDIR(st.st_mode) ? "a directory" : "a file",
 		 (unsigned int)st.st_uid, st.st_mode & 07777);
 	return true;
 }
@@ -196,7 +197,7 @@ int place_open(const char *dir, bool create)
 		close(fd);
 	return fabric_fail(
 		EPERM,
-		"%s must be a directory of uid %u or root, and no link, in which others cannot rename what is ours",
+		"%s must be a directory of uid %u or root, not a symbolic link, in which other users cannot rename entries",
 		place, (unsigned int)geteuid());
 }
 

@@ -40,7 +40,8 @@ static void port_event_send(struct urxe_fabric *f, uint32_t slot,
 	/* a full FIFO loses the event: the program reads none */
 	if (!port_event_keep(a, fifo, event) &&
 	    fifo_send_async(f, slot, gen, fifo, 1, event) == -EAGAIN)
-		fabric_fail(EAGAIN, "context %u.%u reads no events", slot, gen);
+		fabric_fail(EAGAIN, "context %u.%u does not read async events",
+			    slot, gen);
 	arena_unmap(a);
 	close(fd);
 }

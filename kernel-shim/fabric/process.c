@@ -79,7 +79,7 @@ static int process_file_open(struct urxe_fabric *f)
 	if (process_file_is(f, fd))
 		return fd;
 	close(fd);
-	return fabric_fail(ESTALE, "%s/" PROCS " is not the fabric's any more",
+	return fabric_fail(ESTALE, "%s/" PROCS " was replaced by another file",
 			   f->dir);
 }
 
@@ -179,7 +179,7 @@ static int process_lock_number(struct urxe_fabric *f, int fd)
 			return fabric_fail(errno, "lock %s/" PROCS ": %s",
 					   f->dir, strerror(errno));
 	}
-	return fabric_fail(EAGAIN, "the fabric has %d processes at most",
+	return fabric_fail(EAGAIN, "the fabric can have at most %d processes",
 			   URXE_MAX_PROCESS);
 }
 
@@ -235,7 +235,7 @@ uint32_t process_id_take(struct urxe_fabric *f)
 		goto out;
 	life = process_keep(fd);
 	if (!life) {
-		fabric_fail(ENOMEM, "no mapping is left for %s/" PROCS, f->dir);
+		fabric_fail(ENOMEM, "cannot map %s/" PROCS, f->dir);
 		goto out_close;
 	}
 	number = process_lock_number(f, fd);

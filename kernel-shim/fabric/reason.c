@@ -18,7 +18,7 @@
 static const struct reason_words {
 	const char *said, *source, *cause;
 } reasons[] = {
-	[REASON_NONE] = { "nobody knows why", "-", "-" },
+	[REASON_NONE] = { "the reason is not recorded", "-", "-" },
 #define REASON(name, said, source, cause) \
 	[REASON_##name] = { said, source, cause },
 #include "shared/reasons.h"
@@ -203,10 +203,10 @@ static void text_add_value(struct text *t, char letter, uint64_t value)
 		text_add_key(t, value);
 		break;
 	case 'a':
-		text_add_access(t, value, "nothing but to be read locally");
+		text_add_access(t, value, "only local reads");
 		break;
 	case 'q':
-		text_add_access(t, value, "nothing");
+		text_add_access(t, value, "0");
 		break;
 	case 's':
 		text_add(t, "%s", reason_state_name(value));

@@ -278,8 +278,10 @@ void shim_load_provider(void)
 	if (provider_open())
 		return;
 	err = dlerror();
-	fprintf(stderr, "urxe: no provider: %s\n",
-		err ? err : PROVIDER " is not beside the preload library");
+	fprintf(stderr, "urxe: cannot load the provider: %s\n",
+		err ? err :
+		      PROVIDER
+			" is not in the directory of the preload library");
 }
 
 long shim_missing(void)

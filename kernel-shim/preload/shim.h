@@ -28,7 +28,7 @@
 #include "fabric/fabric.h"
 
 static_assert(sizeof(off_t) == 8 && sizeof(void *) == 8,
-	      "the 64 variants of libc calls are taken for the plain ones");
+	      "foo64() is equivalent to foo() only on 64-bit systems");
 
 enum shim_state { SHIM_UNDECIDED, SHIM_OFF, SHIM_ON };
 

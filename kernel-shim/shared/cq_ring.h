@@ -306,16 +306,16 @@ static inline const char *cq_slot_invalid(uint64_t claim, uint64_t entry,
 					  uint32_t i, uint32_t mask)
 {
 	if (cqe_pos(claim) != i || (cqe_pos(entry) - i) & mask)
-		return "an entry is not of the lap that its neighbours are of";
+		return "an entry is of another lap than its neighbours";
 	if ((cqe_state(claim) != CQE_CLAIMED &&
 	     cqe_state(claim) != CQE_MOVED) ||
 	    cqe_state(entry) != CQE_READY)
-		return "an entry has a state that there is not";
+		return "an entry has an invalid state";
 	if (cqe_owner(entry) ||
 	    (cqe_state(claim) == CQE_MOVED && cqe_owner(claim)))
-		return "an entry that nobody claimed has an owner";
+		return "an unclaimed entry has an owner";
 	if ((int32_t)(cqe_pos(entry) - i) > 0)
-		return "an entry was filled that nobody had claimed";
+		return "an entry is filled but not claimed";
 	return NULL;
 }
 
@@ -344,7 +344,7 @@ static inline const char *cq_ring_invalid(const struct cq_ring *r)
 		if (why)
 			return why;
 		if (cqe_state(w) == CQE_MOVED && i - first != r->mask)
-			return "an entry was taken behind the ring's end";
+			return "an entry was claimed after the end of the ring";
 	}
 	return NULL;
 }
@@ -379,7 +379,7 @@ static inline bool cq_ring_is_claimed(uint64_t word, uint32_t pos)
 	return cqe_pos(word) == pos && cqe_state(word) == CQE_CLAIMED;
 }
 
-/* Tell producers that all CQEs before @head have been read. */
+/* Notify producers that all CQEs before @head have been read. */
 static inline void cq_ring_release(const struct cq_ring *r, uint32_t head)
 {
 	store_release(r->head, head);

@@ -175,7 +175,7 @@ struct urxe_process {
 	char comm[16]; /* for messages */
 };
 static_assert(URXE_PAGE % sizeof(struct urxe_process) == 0,
-	      "it is mapped in one page");
+	      "an entry lies in one page");
 
 /*
  * A process id: number (12) | uses (19) << 12; never 0.  Bit 31 is used by
@@ -524,7 +524,7 @@ struct urxe_async_event {
 	uint64_t element; /* its tag, or the port */
 	uint32_t type, zero;
 };
-static_assert(sizeof(struct urxe_async_event) == 16, "as core reads it");
+static_assert(sizeof(struct urxe_async_event) == 16, "as libibverbs reads it");
 
 /*
  * A queued async event, which the arena's owner writes to the FIFO:
@@ -690,7 +690,8 @@ enum urxe_arm { URXE_ARM_NONE, URXE_ARM_SOLICITED, URXE_ARM_NEXT };
 #define URXE_CQ_PARITY 32u
 /* index in tail_hint[] */
 #define URXE_CQ_HINT(word) (!!((word) & URXE_CQ_PARITY))
-static_assert(URXE_MAX_CQE <= 1 << URXE_CQ_MAX_LOG, "a ring of every size");
+static_assert(URXE_MAX_CQE <= 1 << URXE_CQ_MAX_LOG,
+	      "URXE_CQ_MAX_LOG is too small");
 #define URXE_CQ_OFFSET(word) ((word) & ~(uint64_t)(URXE_PAGE - 1))
 
 struct urxe_cq_sh {

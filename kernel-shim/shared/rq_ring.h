@@ -51,7 +51,7 @@
 #define URXE_RQ_MAX_LOG 15
 static_assert(URXE_MAX_SRQ_WR <= 1 << URXE_RQ_MAX_LOG &&
 		      URXE_MAX_QP_WR <= 1 << URXE_RQ_MAX_LOG,
-	      "a ring of every size that is allowed");
+	      "URXE_RQ_MAX_LOG is too small");
 
 /* Return the size of a slot in bytes. */
 static inline uint32_t rq_stride(uint32_t max_sge)

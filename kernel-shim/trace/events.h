@@ -60,7 +60,7 @@ EVENT(LEFT, "left",
 EVENT(ARRIVED, "arrived", "wr_id:x op:op psn:u peer:x")
 EVENT(ANSWERED, "answered", "wr_id:x op:op status:status nak?:x")
 EVENT(WAITS, "waits", "wr_id:x op:op for:wait nak?:x")
-EVENT(AGAIN, "went out again", "wr_id:x op:op for:wait nak?:x")
+EVENT(AGAIN, "retransmitted", "wr_id:x op:op for:wait nak?:x")
 EVENT(COMPLETED, "completed",
       "wr_id:x op:wcop status:status length?:u flags?:wc imm?:imm src_qp?:x "
       "invalidated?:x")

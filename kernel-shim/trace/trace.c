@@ -548,7 +548,7 @@ static enum recorder_of recorder_of(enum trace_event what)
 	const uint32_t objects = 1u << TRACE_QP_MADE | 1u << TRACE_QP_MODIFIED |
 				 1u << TRACE_MR_MADE | 1u << TRACE_CQ_MADE;
 
-	static_assert(TRACE_EVENTS <= 32, "a bit each");
+	static_assert(TRACE_EVENTS <= 32, "one bit for each event");
 	return objects >> what & 1 ? RECORDER_OF_OBJECTS : RECORDER_OF_ALL;
 }
 

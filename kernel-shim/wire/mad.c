@@ -21,7 +21,7 @@ const struct mad_description mad_fields[MAD_FIELDS] = {
 #define FIELD(message, name, byte, bit, bits, form)                            \
 	static_assert((START(MAD_##message) + (byte)) * 8 + (bit) + (bits) <=  \
 			      MAD_BYTES * 8,                                   \
-		      "it is in the MAD");                                     \
+		      "exceeds the MAD");                                      \
 	static_assert(MAD_FORM_##form < MAD_FORM_gid || !((bit) + (bits) % 8), \
 		      "whole bytes");
 #include "wire/mad_fields.h"

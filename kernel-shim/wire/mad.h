@@ -98,7 +98,7 @@ struct mad_ip_header {
 	uint8_t port[2]; /* source port, big-endian */
 	uint8_t src[16], dst[16];
 };
-static_assert(sizeof(struct mad_ip_header) == 36, "as it travels");
+static_assert(sizeof(struct mad_ip_header) == 36, "size in wire format");
 
 /*
  * Get the IP addressing header of a message that mad_check() accepted.

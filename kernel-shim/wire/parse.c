@@ -156,10 +156,10 @@ const char *wire_refusal_name(enum wire_refusal r)
 		[WIRE_NO_ROCE] = "not RoCE",
 		[WIRE_SHORT] = "too short",
 		[WIRE_LONG] = "too long",
-		[WIRE_UNEVEN] = "not whole words",
-		[WIRE_VERSION] = "transport version",
+		[WIRE_UNEVEN] = "length not a multiple of 4",
+		[WIRE_VERSION] = "bad transport version",
 		[WIRE_OPCODE] = "unknown opcode",
-		[WIRE_PAD] = "bad pad",
+		[WIRE_PAD] = "bad pad count",
 		[WIRE_BAD_ICRC] = "bad ICRC",
 	};
 

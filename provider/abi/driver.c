@@ -58,15 +58,15 @@ static void say_unknown(void)
 {
 	if (pabi.number > family_newest())
 		fprintf(stderr,
-			"urxe: no device: libibverbs has private ABI %u, and "
-			"this urxe knows those up to %u; a newer urxe, or a "
-			"column in provider/abi/pabi/slots.h "
+			"urxe: no device: libibverbs has private ABI %u, this "
+			"urxe supports up to %u; install a newer urxe, or add "
+			"a column to provider/abi/pabi/slots.h "
 			"(docs/contributing.md)\n",
 			pabi.number, family_newest());
 	else
-		fprintf(stderr, "urxe: no device: this libibverbs is of a "
-				"release that the provider does not know, "
-				"\"urxe doctor\" says more\n");
+		fprintf(stderr, "urxe: no device: unsupported release of "
+				"libibverbs; run \"urxe doctor\" for "
+				"details\n");
 }
 
 /*

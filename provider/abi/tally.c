@@ -34,7 +34,7 @@ static void tally_print(int status)
 		return;
 	if (full)
 		snprintf(posts, sizeof(posts),
-			 "%s%u post%s met a full queue (ENOMEM)",
+			 "%s%u post%s to a full queue failed (ENOMEM)",
 			 failed ? ", " : "", full, full == 1 ? "" : "s");
 	n = snprintf(line, sizeof(line), "urxe[%d]: ", (int)urxe_pid);
 	if (failed)
@@ -42,7 +42,7 @@ static void tally_print(int status)
 			      "%u work request%s failed", failed,
 			      failed == 1 ? "" : "s");
 	n += snprintf(line + n, sizeof(line) - (size_t)n,
-		      "%s; urxe run --check or URXE_LOG=1 explains it\n",
+		      "%s; for the reason use urxe run --check or URXE_LOG=1\n",
 		      posts);
 	signal(SIGPIPE, SIG_IGN); /* safe: all code of the program has run */
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)

@@ -128,7 +128,7 @@ static void cqs_event(struct urxe_context *ctx, struct urxe_cq *only)
 	pthread_mutex_lock(&ctx->lock);
 	for (cq = ctx->cqs; cq; cq = cq->next)
 		if (!only || cq == only)
-			cq_break(&cq->view, "a fault");
+			cq_break(&cq->view, "injected fault");
 	pthread_mutex_unlock(&ctx->lock);
 }
 
@@ -171,7 +171,7 @@ static bool time_is_kept(void)
 		pthread_cond_signal(&changed);
 	if (!running)
 		urxe_note(
-			"a fault: no thread can be made that would keep the time");
+			"fault injection: no timer thread: ms= and DOWN=MS have no effect");
 	return running;
 }
 
@@ -294,7 +294,7 @@ static bool rule_is_wide(const struct fault_rule *r)
 static void rule_strike(const struct fault_rule *r,
 			const struct fault_place *at)
 {
-	urxe_note("a fault: the rule \"%s\" strikes", r->text);
+	urxe_note("injected fault: rule \"%s\"", r->text);
 	switch (r->effect) {
 	case FAULT_EVENT:
 		fault_raise(r, at);

@@ -22,7 +22,7 @@ int fault_errno(struct faults *f, enum fault_call call,
 
 	if (!r)
 		return 0;
-	urxe_why("a fault: %s fails: %s, by the rule \"%s\"",
+	urxe_why("injected fault: %s fails: %s (rule \"%s\")",
 		 fault_call_name[call], strerror(r->value), r->text);
 	return r->value;
 }

@@ -134,7 +134,7 @@ static enum ibv_wc_status before_ask(struct before *b, const struct urxe_qp *qp,
 	if (!rule)
 		return IBV_WC_SUCCESS;
 	urxe_note(
-		"a fault: wr_id 0x%llx on QP 0x%x ends with %s, by the rule \"%s\"",
+		"injected fault: wr_id 0x%llx on QP 0x%x completes with %s (rule \"%s\")",
 		(unsigned long long)w->wr_id, qp->qpn,
 		reason_status_name(rule->value), rule->text);
 	return rule->value;

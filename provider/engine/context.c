@@ -86,7 +86,8 @@ int context_join(struct urxe_context *ctx)
 		    cas_acq_rel(&a->member[i], &id, me))
 			return 0;
 	}
-	return fabric_fail(ENOMEM,
-			   "%d processes besides its opener have memory in this context: no more",
-			   URXE_MEMBERS);
+	return fabric_fail(
+		ENOMEM,
+		"at most %d processes other than the opener can register memory in a context",
+		URXE_MEMBERS);
 }

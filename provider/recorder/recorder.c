@@ -18,14 +18,14 @@ int recorder_wrap(struct pabi_ops *ops)
 		return 0;
 	if (payload_begin()) {
 		fprintf(stderr,
-			"urxe: no device: URXE_TRACE_PAYLOAD=%s: 0 to %u bytes\n",
+			"urxe: no device: URXE_TRACE_PAYLOAD=%s: not a number from 0 to %u\n",
 			getenv("URXE_TRACE_PAYLOAD"), TRACE_MAX_PAYLOAD);
 		return -EINVAL;
 	}
 	ret = trace_open(path);
 	if (ret) {
 		fprintf(stderr, "urxe: no device: URXE_TRACE=%s: %s\n", path,
-			ret == -EINVAL ? "not a trace of this version" :
+			ret == -EINVAL ? "not a trace file of this version" :
 					 strerror(-ret));
 		return ret;
 	}

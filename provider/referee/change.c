@@ -41,7 +41,8 @@ static void change_tell(enum rule rule, const struct memory *m,
 		.at = &m->wr->posted,
 	};
 
-	finding_tell(&f, "%s: 0x%llx, %llu bytes; the WR has %llu at 0x%llx",
+	finding_tell(&f,
+		     "%s: 0x%llx, %llu bytes; the WR has %llu bytes at 0x%llx",
 		     text, (unsigned long long)where->at,
 		     (unsigned long long)(where->end - where->at),
 		     (unsigned long long)m->spans.len,
@@ -93,8 +94,7 @@ static bool page_is_writable(uint64_t page)
  */
 static void change_check_writable(const struct memory *m)
 {
-	static const char text[] =
-		"what a device is to write to is not mapped, or not writable";
+	static const char text[] = "the buffer is not mapped, or not writable";
 	uint64_t mask = ~((uint64_t)sysconf(_SC_PAGESIZE) - 1), first, last;
 	const struct span *s;
 	int i;
@@ -124,8 +124,7 @@ void change_begin(struct memory *m)
 	}
 	m->before = snapshot_take(&m->spans, &missing);
 	if (missing)
-		change_tell_gone(m, missing, false,
-				 "what is to be sent is not mapped");
+		change_tell_gone(m, missing, false, "the buffer is not mapped");
 }
 
 void change_posted(struct memory *m)
@@ -237,20 +236,21 @@ static void change_tell_which(const struct memory *m, const struct span *where,
 	if (m->use == MEMORY_FETCH)
 		change_tell(
 			RULE_fetch_written, m, where,
-			"what it brought changed before this was seen to be done");
+			"the result changed before the completion was polled");
 	else if (m->use == MEMORY_RECEIVE)
 		change_tell(
 			change_is_near(m, where, first) ? RULE_receive_written :
 							  RULE_receive_touched,
 			m, where,
-			"what is behind the message changed while the receive was posted");
+			"bytes behind the message changed while the receive was posted");
 	else if (memory_is_answered(m))
 		change_tell(
 			RULE_source_reused, m, where,
-			"what was sent changed after a message came and before this was done");
+			"the buffer changed after a message arrived and before the completion was polled");
 	else
-		change_tell(RULE_source_changed, m, where,
-			    "what is sent changed before this was done");
+		change_tell(
+			RULE_source_changed, m, where,
+			"the buffer changed before the completion was polled");
 }
 
 /*
@@ -310,11 +310,11 @@ void change_check(struct memory *m, const struct ibv_wc *wc)
 		if (m->use == MEMORY_SOURCE && memory_is_answered(m))
 			change_tell(
 				RULE_source_reused, m, &where,
-				"what was sent was unmapped after a message came and before this was done");
+				"the buffer was unmapped after a message arrived and before the completion was polled");
 		else
 			change_tell_gone(
 				m, where.at, false,
-				"its memory was unmapped before it was done");
+				"the buffer was unmapped before the completion was polled");
 		m->met = true; /* report it once */
 		break;
 	case SNAPSHOT_CHANGED:

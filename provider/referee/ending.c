@@ -58,12 +58,12 @@ static void ending_tell(const struct shadow *s, const struct shadow_queue *q,
 	const struct finding f = {
 		.rule = ending_rule(s, q, wr),
 		.object = shadow_name(s, name),
-		.at_is = "the WR was posted",
+		.at_is = "WR posted",
 		.at = &wr->posted,
 		.here = true,
 	};
 
-	finding_tell(&f, "ends, or changes, before this is done: %s",
+	finding_tell(&f, "is destroyed or changed while a WR uses it: %s",
 		     queue_wr_name(q, wr, other));
 }
 

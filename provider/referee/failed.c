@@ -4,8 +4,8 @@
  * URXE_LOG=1 prints.
  *
  * failed_look() is called for each completion with an error, under
- * referee_lock().  refused_tell() is called by the log (engine/core/log.h) in the
- * thread whose verb fails, and needs no lock.
+ * referee_lock().  refused_tell() is called by the log (engine/core/log.h) in
+ * the thread whose verb fails, and needs no lock.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,14 +16,15 @@
 #include "shadow.h"
 #include "verbs/qp.h"
 
-/* Report "failed with LOC_PROT_ERR: REASON; mostly: USUAL CAUSE". */
+/* Report "failed with LOC_PROT_ERR: REASON; usual cause: CAUSE". */
 static void failed_tell(struct finding *f, const struct urxe_reason *r,
 			const char *status)
 {
 	char why[300];
 
 	reason_text(r, why, sizeof(why));
-	finding_tell(f, "%s: %s; mostly: %s", status, why, reason_cause(r));
+	finding_tell(f, "%s: %s; usual cause: %s", status, why,
+		     reason_cause(r));
 }
 
 /*
@@ -55,7 +56,7 @@ void failed_look(const struct shadow_qp *q, const struct shadow_queue *queue,
 	f.object = queue_wr_name(queue, wr, name);
 	if (flushed)
 		snprintf(status, sizeof(status),
-			 "is flushed, because the %s of QP 0x%x was refused",
+			 "was flushed: the %s of QP 0x%x was refused",
 			 reason_op_name(r.opcode), r.qpn);
 	else
 		snprintf(status, sizeof(status), "failed with %s",

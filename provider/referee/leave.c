@@ -27,7 +27,7 @@ static void leave_tell(struct shadow *s, enum leaving when)
 	char name[FINDING_NAME];
 	struct finding f = { .rule = RULE_object_left,
 			     .at = &s->made,
-			     .at_is = "made",
+			     .at_is = "created",
 			     .at_exit = when == AT_EXIT };
 
 	unacked_look(s, when == AT_EXIT);

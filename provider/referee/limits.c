@@ -21,7 +21,7 @@ void limits_posted(struct shadow_queue *q, const struct shadow_wr *wr)
 	struct shadow_cq *c = q->cq;
 	char name[FINDING_NAME];
 	struct finding f = { .rule = RULE_cq_overrun,
-			     .at_is = "CQ made",
+			     .at_is = "CQ created",
 			     .here = true };
 
 	if (!c || !wr->signaled || ++c->pending <= c->cqe ||
@@ -31,7 +31,7 @@ void limits_posted(struct shadow_queue *q, const struct shadow_wr *wr)
 	f.at = &c->s.made;
 	finding_tell(
 		&f,
-		"can be overrun: it has %u entries, and %u WRs are in flight that will complete there",
+		"can overrun: it has %u entries, and %u outstanding WRs will complete in it",
 		c->cqe, c->pending);
 }
 
@@ -60,7 +60,7 @@ static void limits_refused(const struct shadow_qp *q)
 		return;
 	f.object = shadow_name(&q->s, name);
 	finding_tell(&f,
-		     "its send queue is full of %u WRs of which none will complete: none of them is signaled",
+		     "the send queue is full of %u WRs, none of which is signaled: no completion will free an entry",
 		     q->sq.count);
 }
 
@@ -120,7 +120,7 @@ void limits_end(const struct shadow_qp *q)
 		return;
 	f.object = shadow_name(&q->s, name);
 	finding_tell(&f,
-		     "met no receive at QP 0x%x %u times, and waited %llu ms for one",
+		     "found no receive at QP 0x%x %u times, and waited %llu ms in total",
 		     q->dest_qpn, q->rnr_times,
 		     (unsigned long long)q->rnr_ns / 1000000);
 }
@@ -140,6 +140,6 @@ void limits_memlock(const struct shadow_mr *m)
 	told = true;
 	finding_tell(
 		&f,
-		"with it the MRs of this process have %llu bytes, and RLIMIT_MEMLOCK is %llu",
+		"the MRs of this process now have %llu bytes, and RLIMIT_MEMLOCK is %llu",
 		(unsigned long long)bytes, (unsigned long long)limit);
 }

@@ -144,25 +144,24 @@ static void overlap_note(struct overlap *o, enum rule rule,
 static void overlap_tell(const struct overlap *o, const struct memory *m)
 {
 	static const char *const text[RULES] = {
-		[RULE_targets_overlap] = "writes what is to be written by",
-		[RULE_targets_shared] = "writes what is to be written by",
+		[RULE_targets_overlap] = "writes the same bytes as",
+		[RULE_targets_shared] = "writes the same bytes as",
 		[RULE_source_received] =
-			"a device reads and writes the same bytes, with",
-		[RULE_source_fetched] = "writes what is being sent by",
+			"shares bytes, sent by one WR and written by the other, with",
+		[RULE_source_fetched] = "writes bytes that are being sent by",
 		[RULE_fence_missing] =
 			"sends, without IBV_SEND_FENCE, the result of",
 		[RULE_fetch_not_done] =
-			"sends, and no fence holds it back, the result of",
+			"sends, where a fence has no effect, the result of",
 		[RULE_write_after_read] =
-			"writes, without IBV_SEND_FENCE, to the bytes of",
-		[RULE_remote_overlap] =
-			"writes to the rkey's bytes that are to be written by",
+			"writes, without IBV_SEND_FENCE, the remote bytes of",
+		[RULE_remote_overlap] = "writes the same bytes of the rkey as",
 	};
 	char name[FINDING_NAME], other[FINDING_NAME];
 	const struct finding f = {
 		.rule = o->rule,
 		.object = queue_wr_name(m->q, m->wr, name),
-		.at_is = "the other was posted",
+		.at_is = "other WR posted",
 		.at = &o->other->wr->posted,
 		.here = true,
 	};
@@ -229,7 +228,7 @@ static void overlap_look_elsewhere(const struct memory *m)
 				 &other))
 		finding_tell(
 			&f,
-			"writes to the rkey's bytes that are to be written by QP 0x%x of process %d (0x%llx, %llu bytes)",
+			"writes the same bytes of the rkey as QP 0x%x of process %d (0x%llx, %llu bytes)",
 			other.qpn, other.pid, (unsigned long long)other.span.at,
 			(unsigned long long)(other.span.end - other.span.at));
 }

@@ -51,7 +51,7 @@ static void pair_tell_mtu(const struct shadow_qp *q, const struct ends *e)
 			     .at_is = "connected" };
 
 	f.object = shadow_name(&q->s, name);
-	finding_tell(&f, "its path_mtu is %u, and that of QP 0x%x is %u",
+	finding_tell(&f, "path_mtu is %u, but that of QP 0x%x is %u",
 		     128u << e->mtu, e->qpn, 128u << e->other_mtu);
 }
 
@@ -65,7 +65,7 @@ static void pair_tell_reads(const struct shadow_qp *q, const struct ends *e)
 	f.object = shadow_name(&q->s, name);
 	finding_tell(
 		&f,
-		"READs or atomics were posted with a max_rd_atomic of %u, and QP 0x%x has a max_dest_rd_atomic of %u",
+		"READs or atomics were posted with max_rd_atomic %u, but QP 0x%x has max_dest_rd_atomic %u",
 		e->reads, e->qpn, e->other_reads);
 }
 

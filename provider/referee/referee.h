@@ -14,9 +14,9 @@
  *	objects.c	create, modify and destroy verbs
  *	posts*.c	posts
  *	polls.c		polls
- *	events.c	event delivery
  *	memory.c	checks of the memory of outstanding WRs
- *	limits.c, pair.c, unmapped.c, unpolled.c, failed.c, leave.c
+ *	unpolled.c	event delivery; events and completions at destruction
+ *	limits.c, pair.c, unmapped.c, failed.c, leave.c
  *			other checks
  *
  * Locks.  referee_lock() guards all shadows.  It is a mutex of this process,

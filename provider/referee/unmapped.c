@@ -188,14 +188,14 @@ static void gone_tell(struct gone *g)
 		.rule = RULE_mr_unmapped,
 		.object = shadow_name(&g->mr.s, name),
 		.at = &g->stack,
-		.at_is = "taken away",
+		.at_is = "unmapped",
 	};
 
 	if (is_still_there(g))
 		return;
 	finding_tell(
 		&f,
-		"%s of %llu bytes at 0x%llx took %llu of its bytes away while it was registered",
+		"%s of %llu bytes at 0x%llx removed %llu bytes of the MR while it was registered",
 		g->call, (unsigned long long)g->len, (unsigned long long)g->at,
 		(unsigned long long)g->bytes);
 }
@@ -259,7 +259,7 @@ void unmapped_after_fork_parent(void)
 	f.object = shadow_name(&m.s, name);
 	finding_tell(
 		&f,
-		"the process forked with its memory, and called neither ibv_fork_init nor ibv_is_fork_initialized");
+		"the process forked, but called neither ibv_fork_init nor ibv_is_fork_initialized");
 }
 
 void unmapped_after_fork_child(void)

@@ -60,7 +60,7 @@ void unpolled_look(const struct shadow_qp *q, bool errors_only)
 {
 	struct left l = { 0 };
 	char name[FINDING_NAME];
-	struct finding f = { .at = &q->s.made, .at_is = "made" };
+	struct finding f = { .at = &q->s.made, .at_is = "created" };
 
 	if (q->s.inherited || q->opened)
 		return;
@@ -78,8 +78,7 @@ void unpolled_look(const struct shadow_qp *q, bool errors_only)
 			reason_status_name(l.status));
 	f.rule = RULE_completion_unpolled;
 	if (l.others && !errors_only)
-		finding_tell(&f, "%u of its completions were never polled",
-			     l.others);
+		finding_tell(&f, "%u completions were never polled", l.others);
 }
 
 /* ------------------------------------------------------- events */
@@ -146,10 +145,11 @@ static const char *acked_elsewhere(const struct shadow *s, int32_t n,
 		other = unacked(o);
 		if (!other || (other < 0) == (n < 0))
 			continue;
-		snprintf(text, 160,
-			 "; %s has %d too %s: was the wrong CQ acknowledged?",
-			 shadow_name(o, name), other < 0 ? -other : other,
-			 other < 0 ? "many" : "few");
+		snprintf(
+			text, 160,
+			"; %s has %d too %s: the wrong CQ may have been acknowledged",
+			shadow_name(o, name), other < 0 ? -other : other,
+			other < 0 ? "many" : "few");
 		break;
 	}
 	return text;
@@ -161,9 +161,8 @@ static void unacked_beyond(const struct finding *f, const struct shadow *s,
 {
 	char text[160];
 
-	finding_tell(
-		f, "%d of its events were acknowledged, and never given out%s",
-		-n, acked_elsewhere(s, n, text));
+	finding_tell(f, "%d more events were acknowledged than delivered%s", -n,
+		     acked_elsewhere(s, n, text));
 }
 
 void unacked_look(const struct shadow *s, bool at_exit)
@@ -171,14 +170,14 @@ void unacked_look(const struct shadow *s, bool at_exit)
 	char name[FINDING_NAME], text[160];
 	struct finding f = { .rule = RULE_event_unacked,
 			     .at = &s->made,
-			     .at_is = "made" };
+			     .at_is = "created" };
 	int32_t n = s->inherited ? 0 : unacked(s);
 
 	f.object = shadow_name(s, name);
 	f.at_exit = at_exit && n > 0;
 	if (n > 0)
-		finding_tell(&f, "%d of its events were never acknowledged%s",
-			     n, acked_elsewhere(s, n, text));
+		finding_tell(&f, "%d events were never acknowledged%s", n,
+			     acked_elsewhere(s, n, text));
 	else if (n < 0)
 		unacked_beyond(&f, s, n);
 }
@@ -258,7 +257,7 @@ void unacked_wait(struct shadow *s)
 	char name[FINDING_NAME], text[160];
 	struct finding f = { .rule = RULE_destroy_stuck,
 			     .at = &s->made,
-			     .at_is = "made",
+			     .at_is = "created",
 			     .here = true };
 
 	if (unacked(s) > 0 && is_used(s))
@@ -273,7 +272,7 @@ void unacked_wait(struct shadow *s)
 	if (n > 0) {
 		finding_tell(
 			&f,
-			"is being destroyed, which waits for ever for %d event%s to be acknowledged%s",
+			"the destroy verb waits forever for the acknowledgement of %d event%s%s",
 			n, n == 1 ? "" : "s", acked_elsewhere(s, n, text));
 	} else {
 		f.rule = RULE_event_unacked;
@@ -317,7 +316,7 @@ static void unacked_wait_cm(const char *call, const void *id,
 	referee_lock();
 	finding_tell(
 		&f,
-		"waits for ever for %u event%s of its rdma_cm_id to be acknowledged; the last one is RDMA_CM_EVENT_%s",
+		"waits forever for the acknowledgement of %u event%s of its rdma_cm_id; the last one is RDMA_CM_EVENT_%s",
 		n, n == 1 ? "" : "s", reason_cm_event_name(event));
 	referee_unlock();
 }

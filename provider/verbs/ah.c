@@ -49,18 +49,18 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 	if ((attr->port_num && attr->port_num != 1) || attr->sl > 15)
 		return fabric_fail(
 			EINVAL,
-			"an address: port_num %u must be 1, and sl %u at most 15",
+			"port_num %u must be 1, and sl %u must be 0 to 15",
 			attr->port_num, attr->sl);
 	if (!load_acquire(&dev->gid[URXE_GID_ROW(attr->grh.sgid_index)].valid))
 		return fabric_fail(
 			EINVAL,
-			"sgid_index %u: there is no such GID (`urxe info` lists them)",
+			"sgid_index %u has no GID (`urxe info` lists the GIDs)",
 			attr->grh.sgid_index);
 	if (mcast_is_group(attr->grh.dgid.raw) ||
 	    ah_gid_is_ours(dev, attr->grh.dgid.raw) || ah_leaves(ctx, attr))
 		return 0;
 	return fabric_fail(EHOSTUNREACH,
-			   "no device of this fabric has that destination GID");
+			   "no device of this fabric has the destination GID");
 }
 
 /*

@@ -114,7 +114,9 @@ urxe_create_comp_cntr(struct ibv_context *ibctx,
 
 	if (a->comp_mask || a->flags ||
 	    (a->type != CNTR_WRS && a->type != CNTR_BYTES))
-		return urxe_fail(-EINVAL, "ibv_create_comp_cntr: attributes");
+		return urxe_fail(
+			-EINVAL,
+			"ibv_create_comp_cntr: unsupported comp_mask, flags or type");
 	cntr = calloc(1, sizeof(*cntr));
 	if (!cntr)
 		return NULL;
@@ -136,7 +138,8 @@ int urxe_destroy_comp_cntr(struct ibv_comp_cntr *ibcntr)
 	busy = cntr->refs;
 	pthread_mutex_unlock(&ctx->lock);
 	if (busy) {
-		urxe_why("ibv_destroy_comp_cntr: a QP still has it");
+		urxe_why(
+			"ibv_destroy_comp_cntr: the counter is still attached to a QP");
 		return EBUSY;
 	}
 	bitmap_clear(ctx->arena->comp_cntr_map, cntr->handle, 1);
@@ -236,8 +239,9 @@ static int qp_attach(struct urxe_vqp *vqp, struct urxe_vcntr *cntr,
 		return EINVAL;
 	}
 	if (qp->counts & ops) {
-		urxe_why("ibv_qp_attach_comp_cntr: QP 0x%x has a counter for 0x%x",
-			 qp->qpn, qp->counts & ops);
+		urxe_why(
+			"ibv_qp_attach_comp_cntr: QP 0x%x already has a counter for op_mask 0x%x",
+			qp->qpn, qp->counts & ops);
 		return EBUSY;
 	}
 	pthread_mutex_lock(&qp->ctx->lock);
@@ -265,15 +269,19 @@ int urxe_qp_attach_comp_cntr(struct ibv_qp *ibqp, struct ibv_comp_cntr *ibcntr,
 	if (!qp_is_named(ibqp))
 		return ENOENT;
 	if (a->comp_mask || !a->op_mask || cntr->context != ibqp->context) {
-		urxe_why("ibv_qp_attach_comp_cntr: attributes, or a counter of another context");
+		urxe_why(
+			"ibv_qp_attach_comp_cntr: invalid comp_mask or op_mask, or a counter of another context");
 		return EINVAL;
 	}
 	if (a->op_mask & ~URXE_CNTR_ALL) {
-		urxe_why("ibv_qp_attach_comp_cntr: op_mask 0x%x", a->op_mask);
+		urxe_why(
+			"ibv_qp_attach_comp_cntr: op_mask 0x%x is not supported",
+			a->op_mask);
 		return EOPNOTSUPP;
 	}
 	if (vqp->opened) {
-		urxe_why("ibv_qp_attach_comp_cntr: the QP was opened, and is another context's");
+		urxe_why(
+			"ibv_qp_attach_comp_cntr: a QP of ibv_open_qp is not supported");
 		return EOPNOTSUPP;
 	}
 	urxe_lock(&vqp->qp.lock);

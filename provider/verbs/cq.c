@@ -35,26 +35,29 @@ static int cq_check_init(const struct ibv_cq_init_attr_ex *a, uint32_t flags,
 			 const struct urxe_pd *parent)
 {
 	if (a->comp_mask & ~CQ_MASKS)
-		return fabric_fail(EINVAL,
-				   "comp_mask 0x%x, of which 0x%x is known",
-				   a->comp_mask, CQ_MASKS);
+		return fabric_fail(
+			EINVAL, "comp_mask is 0x%x, but only 0x%x is supported",
+			a->comp_mask, CQ_MASKS);
 	if (a->wc_flags & ~(uint64_t)WC_FLAGS)
-		return fabric_fail(EOPNOTSUPP, "wc_flags 0x%llx",
+		return fabric_fail(EOPNOTSUPP,
+				   "wc_flags 0x%llx are not supported",
 				   (unsigned long long)(a->wc_flags &
 							~(uint64_t)WC_FLAGS));
 	if (flags & ~CQ_FLAGS)
 		return fabric_fail(EOPNOTSUPP,
-				   "flags 0x%x, of which 0x%x is known", flags,
-				   CQ_FLAGS);
+				   "flags are 0x%x, but only 0x%x is supported",
+				   flags, CQ_FLAGS);
 	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
 	    (!parent || !parent->parent))
-		return fabric_fail(EINVAL, "not a parent domain");
+		return fabric_fail(EINVAL,
+				   "parent_domain is not a parent domain");
 	if (a->cqe < 1 || a->cqe > URXE_MAX_CQE)
 		return fabric_fail(EINVAL, "cqe is %u, and must be 1 to %u",
 				   a->cqe, URXE_MAX_CQE);
 	if (a->comp_vector >= URXE_NUM_COMP_VECTORS)
-		return fabric_fail(EINVAL, "comp_vector is %u, of %u",
-				   a->comp_vector, URXE_NUM_COMP_VECTORS);
+		return fabric_fail(
+			EINVAL, "comp_vector is %u, and must be less than %u",
+			a->comp_vector, URXE_NUM_COMP_VECTORS);
 	return 0;
 }
 
@@ -76,11 +79,12 @@ static int vcq_setup(struct urxe_vcq *vcq, struct ibv_context *ibctx,
 		p.flags |= URXE_CQ_IGNORE_OVERRUN;
 	if (a->channel) {
 		if (a->channel->context != ibctx)
-			return fabric_fail(EINVAL,
-					   "the channel is another context's");
+			return fabric_fail(
+				EINVAL,
+				"the completion channel is of another context");
 		ret = fifo_number(a->channel->fd, &p.channel);
 		if (ret)
-			return fabric_fail(-ret, "the channel");
+			return fabric_fail(-ret, "invalid completion channel");
 		p.channel++;
 	}
 	ret = event_watch(ibctx, &vcq->v.cq, EVENT_CQ, &vcq->tag);
@@ -144,7 +148,7 @@ int urxe_destroy_cq(struct ibv_cq *ibcq)
 	if (!cq_is_named(ibcq))
 		return ENOENT;
 	if (!cq_unlink(&vcq->cq, poll_drop)) {
-		urxe_why("ibv_destroy_cq: QPs or SRQs still use it");
+		urxe_why("ibv_destroy_cq: the CQ is still used by QPs or SRQs");
 		return EBUSY;
 	}
 	event_wait_cq(vcq);
@@ -164,14 +168,15 @@ int urxe_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 		return ENOENT;
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE) {
 		urxe_why(
-			"ibv_modify_cq: attr_mask 0x%x, of which 0x%x is known",
+			"ibv_modify_cq: attr_mask is 0x%x, but only 0x%x is supported",
 			attr->attr_mask, IBV_CQ_ATTR_MODERATE);
 		return EINVAL;
 	}
 	if (!(attr->attr_mask & IBV_CQ_ATTR_MODERATE))
 		return 0;
 	if (m->cq_period && !service_need(cq->ctx)) {
-		urxe_why("ibv_modify_cq: no thread can be made that would keep the time");
+		urxe_why(
+			"ibv_modify_cq: the service thread, which times the events, cannot be created");
 		return EAGAIN;
 	}
 	store_relaxed(&cq->sh->moderate,
@@ -198,7 +203,7 @@ int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
 	}
 	if (cq_in_batch(cq)) {
 		urxe_why(
-			"ibv_resize_cq: between ibv_start_poll and ibv_end_poll");
+			"ibv_resize_cq: called between ibv_start_poll and ibv_end_poll");
 		return EBUSY;
 	}
 	cq_lock(cq);

@@ -11,8 +11,9 @@ static bool mcast_fits(const struct urxe_qp *qp, const union ibv_gid *gid,
 {
 	if (qp->type == IBV_QPT_UD && mcast_is_group(gid->raw))
 		return true;
-	urxe_why("%s: QP 0x%x is no UD QP, or the GID is no group's", verb,
-		 qp->qpn);
+	urxe_why(
+		"%s: QP 0x%x is not a UD QP, or the GID is not a multicast GID",
+		verb, qp->qpn);
 	return false;
 }
 

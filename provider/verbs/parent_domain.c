@@ -44,7 +44,7 @@ struct ibv_td *urxe_alloc_td(struct ibv_context *ibctx,
 	struct urxe_td *td;
 
 	if (attr->comp_mask)
-		return urxe_fail(-EINVAL, "ibv_alloc_td: comp_mask");
+		return urxe_fail(-EINVAL, "ibv_alloc_td: comp_mask must be 0");
 	td = calloc(1, sizeof(*td));
 	if (!td)
 		return NULL;
@@ -82,14 +82,19 @@ urxe_alloc_parent_domain(struct ibv_context *ibctx,
 	struct urxe_pd *of;
 
 	if (attr->comp_mask & ~PARENT_MASKS)
-		return urxe_fail(-EINVAL, "ibv_alloc_parent_domain: comp_mask");
+		return urxe_fail(
+			-EINVAL,
+			"ibv_alloc_parent_domain: unknown bits in comp_mask");
 	if (!attr->pd || attr->pd->context != ibctx ||
 	    (attr->td && attr->td->context != ibctx))
-		return urxe_fail(-EINVAL,
-				 "ibv_alloc_parent_domain: PD or TD is not of this context");
+		return urxe_fail(
+			-EINVAL,
+			"ibv_alloc_parent_domain: the PD or TD is not of this context");
 	of = pd_find(attr->pd);
 	if (!of)
-		return urxe_fail(-ENOENT, "ibv_alloc_parent_domain: the PD");
+		return urxe_fail(
+			-ENOENT,
+			"ibv_alloc_parent_domain: the PD was destroyed");
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS &&
 	    (!attr->alloc || !attr->free))
 		return urxe_fail(-EINVAL,

@@ -183,7 +183,8 @@ int urxe_dealloc_pd(struct ibv_pd *ibpd)
 	if (!pd_exists(pd))
 		return ENOENT;
 	if (load_acquire(&pd_shared(pd)->refs)) {
-		urxe_why("ibv_dealloc_pd: MRs, QPs or others still use it");
+		urxe_why(
+			"ibv_dealloc_pd: the PD is still used by MRs, QPs or other objects");
 		return EBUSY;
 	}
 	if (!cas_acq_rel(&pd_shared(pd)->live, &live, live + 1))

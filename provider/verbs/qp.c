@@ -65,7 +65,7 @@ static int qp_check_cap(const struct ibv_qp_cap *cap, bool has_rq)
 	for (i = 0; i < sizeof(limit) / sizeof(*limit); i++)
 		if (limit[i].value > limit[i].most)
 			return fabric_fail(
-				EINVAL, "cap.%s is %u, and %u at most",
+				EINVAL, "cap.%s is %u, and must be at most %u",
 				limit[i].name, limit[i].value, limit[i].most);
 	return 0;
 }
@@ -92,30 +92,31 @@ static int qp_check_init(const struct ibv_context *ctx,
 					   "an XRC target needs an XRCD");
 		if (init->xrcd->context != ctx)
 			return fabric_fail(EINVAL,
-					   "the XRCD is another context's");
+					   "the XRCD is of another context");
 		return 0;
 	default:
-		return fabric_fail(EOPNOTSUPP, "no QPs of type %d",
+		return fabric_fail(EOPNOTSUPP, "QP type %d is not supported",
 				   (int)init->qp_type);
 	}
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd ||
 	    !init->send_cq || (!initiator && !init->recv_cq))
-		return fabric_fail(EINVAL, "a QP needs a PD and its CQs");
+		return fabric_fail(EINVAL, "the QP needs a PD and CQs");
 	if (initiator && init->srq)
-		return fabric_fail(EINVAL, "an XRC initiator has no SRQ");
+		return fabric_fail(EINVAL,
+				   "an XRC initiator cannot have an SRQ");
 	if (!qp_all_of(ctx, init))
 		return fabric_fail(
 			EINVAL,
 			"the PD, a CQ or the SRQ is of another ibv_open_device");
 	if (!pd)
-		return fabric_fail(ENOENT, "the PD");
+		return fabric_fail(ENOENT, "the PD was destroyed");
 	if (!cq_is_named(init->send_cq) ||
 	    (!initiator && !cq_is_named(init->recv_cq)))
-		return fabric_fail(ENOENT, "a CQ");
+		return fabric_fail(ENOENT, "a CQ was destroyed");
 	if (init->srq && !srq_is_named(init->srq))
-		return fabric_fail(ENOENT, "the SRQ");
+		return fabric_fail(ENOENT, "the SRQ was destroyed");
 	if (init->srq && !qp_srq_suits(init->srq))
-		return fabric_fail(EINVAL, "an XRC SRQ");
+		return fabric_fail(EINVAL, "the SRQ is an XRC SRQ");
 	return qp_check_cap(&init->cap, !init->srq && !initiator);
 }
 
@@ -351,7 +352,7 @@ int urxe_query_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
 int urxe_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
 {
 	if (ece->comp_mask) {
-		urxe_why("ibv_set_ece: comp_mask");
+		urxe_why("ibv_set_ece: comp_mask must be 0");
 		return EINVAL;
 	}
 	return urxe_query_ece(ibqp, ece);

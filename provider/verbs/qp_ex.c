@@ -114,7 +114,7 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 				"the send queue is full" :
 			qp_state(&vqp->qp) < IBV_QPS_RTS ?
 				"not yet in RTS" :
-				"an opcode, the number of SGEs, the inline data or a setter is wrong");
+				"invalid opcode, number of SGEs, inline data or setter");
 		vqp->qp.sq.prod = vqp->qp.batch_first;
 		if (ret == ENOMEM)
 			wait_full(&vqp->qp);
@@ -387,9 +387,10 @@ static int qp_ex_check_ops(enum ibv_qp_type type, uint64_t flags)
 		    builders[i].slot + sizeof(void *) <= pabi.qp_tail)
 			flags &= ~(uint64_t)builders[i].flag;
 	if (flags)
-		return fabric_fail(EOPNOTSUPP,
-				   "send_ops_flags 0x%llx with this type of QP",
-				   (unsigned long long)flags);
+		return fabric_fail(
+			EOPNOTSUPP,
+			"send_ops_flags 0x%llx are not supported by this QP type",
+			(unsigned long long)flags);
 	return 0;
 }
 
@@ -427,12 +428,13 @@ static void qp_ex_set_calls(struct urxe_vqp *vqp, uint64_t flags)
 static int qp_ex_check_init(const struct ibv_qp_init_attr_ex *a)
 {
 	if (a->comp_mask & QP_MASKS_OF_NICS)
-		return fabric_fail(EOPNOTSUPP, "TSO, RSS");
+		return fabric_fail(EOPNOTSUPP, "TSO and RSS are not supported");
 	if (a->comp_mask & ~QP_MASKS)
-		return fabric_fail(EINVAL, "comp_mask");
+		return fabric_fail(EINVAL, "unknown bits in comp_mask");
 	if (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
 	    a->create_flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
-		return fabric_fail(EOPNOTSUPP, "create_flags 0x%x",
+		return fabric_fail(EOPNOTSUPP,
+				   "create_flags 0x%x are not supported",
 				   a->create_flags);
 	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		return qp_ex_check_ops(a->qp_type, a->send_ops_flags);

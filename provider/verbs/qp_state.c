@@ -137,7 +137,7 @@ static int qp_check_transition(const struct urxe_qp *qp, enum ibv_qp_state from,
 		t = qp_transition(qp->type, from, to);
 		if (!t.from && !t.to) {
 			urxe_why(
-				"ibv_modify_qp: QP 0x%x: no way leads from %s to %s",
+				"ibv_modify_qp: QP 0x%x: invalid transition from %s to %s",
 				qp->qpn, reason_state_name(from),
 				reason_state_name(to));
 			return EINVAL;
@@ -147,7 +147,7 @@ static int qp_check_transition(const struct urxe_qp *qp, enum ibv_qp_state from,
 	    !(mask & ~(t.required | t.optional)))
 		return 0;
 	urxe_why(
-		"ibv_modify_qp: QP 0x%x: from %s to %s the mask lacks 0x%x, and has 0x%x, which does not belong there",
+		"ibv_modify_qp: QP 0x%x: from %s to %s attr_mask lacks 0x%x and has invalid bits 0x%x",
 		qp->qpn, reason_state_name(from), reason_state_name(to),
 		t.required & ~mask, mask & ~(t.required | t.optional));
 	return EINVAL;
@@ -201,7 +201,7 @@ static int qp_check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 	}
 	if (mask & IBV_QP_ACCESS_FLAGS && a->qp_access_flags & ~ACCESS_FLAGS) {
 		urxe_why(
-			"ibv_modify_qp: QP 0x%x: qp_access_flags 0x%x are not known, only those in 0x%x",
+			"ibv_modify_qp: QP 0x%x: qp_access_flags 0x%x are not supported, only those in 0x%x",
 			qp->qpn, a->qp_access_flags, ACCESS_FLAGS);
 		return EINVAL;
 	}
@@ -339,7 +339,7 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		to = a->qp_state;
 	if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != from) {
 		urxe_why(
-			"ibv_modify_qp: QP 0x%x: cur_qp_state is %s, and the QP is in %s",
+			"ibv_modify_qp: QP 0x%x: cur_qp_state is %s, but the QP is in %s",
 			qp->qpn, reason_state_name(a->cur_qp_state),
 			reason_state_name(from));
 		return EINVAL;
@@ -368,7 +368,7 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	}
 	if (!qp_step(qp, word, to, mask)) {
 		urxe_why(
-			"ibv_modify_qp: QP 0x%x is in ERR by now, and was in %s",
+			"ibv_modify_qp: QP 0x%x moved to ERR during the call; it was in %s",
 			qp->qpn, reason_state_name(from));
 		return EINVAL;
 	}

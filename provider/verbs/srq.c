@@ -32,15 +32,19 @@ static int srq_check_attr(const struct ibv_context *ctx,
 	if (a->comp_mask & ~SRQ_MASKS ||
 	    (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
 	     a->srq_type != IBV_SRQT_BASIC && a->srq_type != IBV_SRQT_XRC))
-		return fabric_fail(EOPNOTSUPP, "comp_mask 0x%x or srq_type %d",
-				   a->comp_mask, (int)a->srq_type);
+		return fabric_fail(
+			EOPNOTSUPP,
+			"comp_mask 0x%x or srq_type %d is not supported",
+			a->comp_mask, (int)a->srq_type);
 	/* objects of another context are refused */
 	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd ||
 	    a->pd->context != ctx)
-		return fabric_fail(EINVAL, "no PD of this ibv_open_device");
+		return fabric_fail(
+			EINVAL,
+			"the PD is missing or of another ibv_open_device");
 	*pd = pd_find(a->pd);
 	if (!*pd)
-		return fabric_fail(ENOENT, "the PD");
+		return fabric_fail(ENOENT, "the PD was destroyed");
 	if (srq_attr_is_xrc(a) &&
 	    ((a->comp_mask & xrc) != xrc || !a->xrcd ||
 	     a->xrcd->context != ctx || !a->cq || a->cq->context != ctx))
@@ -48,12 +52,13 @@ static int srq_check_attr(const struct ibv_context *ctx,
 			EINVAL,
 			"XRC needs an XRCD and a CQ of this ibv_open_device");
 	if (srq_attr_is_xrc(a) && !cq_is_named(a->cq))
-		return fabric_fail(ENOENT, "the CQ");
+		return fabric_fail(ENOENT, "the CQ was destroyed");
 	if (!a->attr.max_wr || a->attr.max_wr > URXE_MAX_SRQ_WR)
 		return fabric_fail(EINVAL, "max_wr is %u, and must be 1 to %u",
 				   a->attr.max_wr, URXE_MAX_SRQ_WR);
 	if (a->attr.max_sge > URXE_MAX_SGE)
-		return fabric_fail(EINVAL, "max_sge is %u, and %u at most",
+		return fabric_fail(EINVAL,
+				   "max_sge is %u, and must be at most %u",
 				   a->attr.max_sge, URXE_MAX_SGE);
 	if (a->attr.srq_limit > a->attr.max_wr)
 		return fabric_fail(EINVAL, "srq_limit %u is above max_wr %u",
@@ -150,7 +155,7 @@ int urxe_destroy_srq(struct ibv_srq *ibsrq)
 	if (!srq_is_named(ibsrq))
 		return ENOENT;
 	if (!srq_unlink(&vsrq->srq)) {
-		urxe_why("ibv_destroy_srq: QPs still use it");
+		urxe_why("ibv_destroy_srq: the SRQ is still used by QPs");
 		return EBUSY;
 	}
 	event_wait_srq(ibsrq);
@@ -174,7 +179,7 @@ int urxe_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 		return ENOENT;
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) {
 		urxe_why(
-			"ibv_modify_srq: mask 0x%x has more than IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT",
+			"ibv_modify_srq: mask 0x%x has bits other than IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT",
 			mask);
 		return EINVAL;
 	}

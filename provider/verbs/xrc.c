@@ -69,9 +69,11 @@ static int xrcd_join(struct urxe_vcontext *vctx, int oflags,
 	if (st) {
 		i = xrcd_find(dev, st);
 		if (i >= 0 && (oflags & O_EXCL) && (oflags & O_CREAT))
-			return fabric_fail(EINVAL, "the domain exists already");
+			return fabric_fail(EINVAL,
+					   "the XRC domain exists already");
 		if (i < 0 && !(oflags & O_CREAT))
-			return fabric_fail(EAGAIN, "there is no such domain");
+			return fabric_fail(EAGAIN,
+					   "the XRC domain does not exist");
 	}
 	if (i < 0)
 		i = xrcd_new(dev, st);
@@ -91,12 +93,14 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *ibctx,
 	int ret;
 
 	if (attr->comp_mask != XRCD_MASKS || attr->oflags & ~(O_CREAT | O_EXCL))
-		return urxe_fail(-EINVAL, "ibv_open_xrcd: attributes");
-	if (attr->fd == -1 && !(attr->oflags & O_CREAT))
 		return urxe_fail(-EINVAL,
-				 "ibv_open_xrcd: a private domain needs O_CREAT");
+				 "ibv_open_xrcd: invalid comp_mask or oflags");
+	if (attr->fd == -1 && !(attr->oflags & O_CREAT))
+		return urxe_fail(
+			-EINVAL,
+			"ibv_open_xrcd: a private XRC domain needs O_CREAT");
 	if (attr->fd != -1 && fstat(attr->fd, &st))
-		return urxe_fail(-EBADF, "ibv_open_xrcd: fd");
+		return urxe_fail(-EBADF, "ibv_open_xrcd: invalid fd");
 	xrcd = calloc(1, sizeof(*xrcd));
 	if (!xrcd)
 		return NULL;
@@ -233,7 +237,9 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *ibctx,
 
 	if ((attr->comp_mask & ~IBV_QP_OPEN_ATTR_CONTEXT) != OPEN_NEEDED ||
 	    !attr->xrcd || attr->xrcd->context != ibctx || attr->qp_type != IBV_QPT_XRC_RECV)
-		return urxe_fail(-EINVAL, "ibv_open_qp: attributes");
+		return urxe_fail(
+			-EINVAL,
+			"ibv_open_qp: invalid comp_mask, xrcd or qp_type");
 	vqp = calloc(1, sizeof(*vqp));
 	if (!vqp)
 		return NULL;

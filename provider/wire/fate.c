@@ -46,9 +46,10 @@ static enum wire_fate fate_of_rules(const struct wire_packet *p)
 
 	if (!r)
 		return WIRE_ARRIVES;
-	urxe_note("a fault: packet 0x%x to QP 0x%x, opcode 0x%x, by the rule "
-		  "\"%s\"",
-		  p->bth.psn, p->bth.qpn, p->bth.opcode, r->text);
+	urxe_note(
+		"injected fault: packet with PSN 0x%x to QP 0x%x, opcode 0x%x "
+		"(rule \"%s\")",
+		p->bth.psn, p->bth.qpn, p->bth.opcode, r->text);
 	return fate[r->value];
 }
 

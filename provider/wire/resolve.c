@@ -42,7 +42,7 @@ int resolve_neighbour(const struct urxe_context *ctx,
 	/* other errors are reported when packets are sent */
 	if (err != ETIMEDOUT && err != ENETUNREACH && err != EHOSTUNREACH)
 		return 0;
-	urxe_why("%s: the way to the destination's neighbour: %s", what,
+	urxe_why("%s: cannot resolve the next hop to the destination: %s", what,
 		 strerror(err));
 	return err;
 }

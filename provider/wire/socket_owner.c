@@ -137,9 +137,9 @@ static void holder_say(struct wire_holder *h, int err)
 	inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? h->gid + 12 : h->gid, text,
 		  sizeof(text));
 	fprintf(stderr,
-		"urxe: the wire: nothing is received: UDP port %d of %s: %s%s\n",
+		"urxe: wire: cannot receive packets on UDP port %d of %s: %s%s\n",
 		WIRE_PORT, text, strerror(err),
-		err == EADDRINUSE ? " (rxe, or another fabric?)" : "");
+		err == EADDRINUSE ? " (by rxe or another fabric?)" : "");
 }
 
 static bool holder_open(struct wire_holder *h)
@@ -243,7 +243,8 @@ void holder_start(struct urxe_context *ctx, const uint8_t gid[16])
 			return;
 		}
 	}
-	urxe_note("no thread can be made: another process must read the wire");
+	urxe_note(
+		"wire: cannot start a thread; only other processes can receive packets");
 	if (h->server)
 		holder_release(h);
 	if (h->bell >= 0)

@@ -39,7 +39,7 @@ static void wire_read(void)
 	address[10] = address[11] = 0xff;
 	on = inet_pton(AF_INET, text, address + 12) == 1;
 	if (!on)
-		refused = "that is no address of IPv4 or IPv6";
+		refused = "not an IPv4 or IPv6 address";
 }
 
 const uint8_t *wire_address(void)
@@ -114,7 +114,7 @@ static struct ibv_qp *wire_created(struct ibv_qp *ibqp)
 	if (qp->type != IBV_QPT_UD && qp->type != IBV_QPT_XRC_RECV)
 		return ibqp;
 	if (wire_reserve(qp))
-		urxe_note("QP 0x%x does not hear other hosts: no memory",
+		urxe_note("QP 0x%x cannot receive from other hosts: no memory",
 			  qp->qpn);
 	/* XRC target: other processes may open and connect it */
 	if (qp->type != IBV_QPT_UD)
@@ -193,7 +193,7 @@ static int wire_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 	if (away)
 		ret = wire_leave(qp, &r);
 	if (ret) {
-		urxe_why("ibv_modify_qp: QP 0x%x: no memory for the wire",
+		urxe_why("ibv_modify_qp: QP 0x%x: no memory for wire state",
 			 qp->qpn);
 		return ret;
 	}

@@ -3,18 +3,18 @@
 #
 # stock.sh [-c CMSTAT] [-n SEEDS] [-f FIRST] [-k KNOBS] [-r] [-v] [GROUP...]
 #
-# Stock programs under the adversary, each with the seeds FIRST (1) to
-# FIRST+SEEDS-1 (2): its data is right, and it ends.  The groups are pingpong,
-# rping, cm, perftest, ucx, libfabric, fio, openmpi, pyverbs, qperf and events,
-# all, few, which are some of the first three, and perf, some of perftest; without
-# one the first two.  What is not installed is skipped.
+# Run stock programs under the adversary, each with the seeds FIRST (1) to
+# FIRST+SEEDS-1 (2): they must end, with correct data.  The groups are pingpong, rping,
+# cm, perftest, ucx, libfabric, fio, openmpi, pyverbs, qperf and events; all; few
+# (parts of the first three); and perf (a part of perftest).  The default is the first
+# two.  Programs that are not installed are skipped.
 #
-# With -r also under the referee, who finds nothing but what stands in
-# tests/referee/stock.supp.  -n 0 is one run without the adversary.
+# -r also runs them under the referee, which must report nothing except the findings
+# in tests/referee/stock.supp.  -n 0 is one run without the adversary.
 #
-# KNOBS are as in URXE_ADVERSARY, for all programs.  A knob behind a name is
-# turned off for that program, which counts on what the knob takes away:
-# docs/adversary.md says why.
+# KNOBS are options as in URXE_ADVERSARY, for all programs.  Options after the name of
+# a program are turned off for it, as it depends on a guarantee that they remove;
+# docs/adversary.md has the reasons.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/../clients/lib.sh"
 
@@ -34,7 +34,7 @@ while getopts c:n:f:k:rv option; do
 	r) export URXE_TEST_RUN="--check --leaks --exitcode 9 --suppressions
 		$here/../referee/stock.supp" ;;
 	v) verbose=1 ;;
-	*) sed -n 's/^# //p' "$0" | sed -n '2,11p'; exit 2 ;;
+	*) sed -n 's/^# //p' "$0" | sed -n '2,12p'; exit 2 ;;
 	esac
 done
 export CMSTAT
@@ -44,8 +44,8 @@ groups=("$@")
 [[ ${groups[*]} != all ]] || groups=(pingpong rping cm perftest ucx libfabric
 	fio openmpi pyverbs qperf events)
 
-# seeded NAME KNOBS COMMAND...: COMMAND, which reports as lib.sh does, with
-# each seed; one line of the table.
+# seeded NAME KNOBS COMMAND...: run COMMAND, which reports like check of lib.sh, with
+# each seed, and print a line of the table.
 seeded()
 {
 	local name=$1 knobs=$2 bad=() runs=() seed begun=$SECONDS
@@ -82,7 +82,7 @@ has() # PROGRAM OPTION
 		"$1" --help 2>&1 | grep -q -- " $2\\b"
 }
 
-# absent PROGRAM...: say so
+# absent PROGRAM...: report programs that are not installed
 absent()
 {
 	local program
@@ -102,8 +102,8 @@ pingpongs()
 	want='iters in|^success'
 	for kind in rc uc ud srq xsrq; do
 		absent ibv_${kind}_pingpong && continue
-		# One message is on its way; whoever waits for a lost one
-		# waits for ever.
+		# one message is outstanding: after a loss, both ends would wait
+		# forever
 		knobs=
 		[[ $kind != u? ]] || knobs=,loss=0
 		for options in '-n 200' '-n 200 -e' '-n 200 -c' '-n 100 -c -e'
@@ -113,7 +113,7 @@ pingpongs()
 				continue
 			[[ $kind != xsrq ]] || options=${options#-n 200}
 			options=${options# }
-			# shellcheck disable=SC2086 # words are meant
+			# shellcheck disable=SC2086 # the options are words
 			seeded "ibv_${kind}_pingpong $options" "$knobs" \
 				pingpong $kind $options
 		done
@@ -150,7 +150,7 @@ ends() # SERVER CLIENT OPTIONS...
 		"$2" -p "$port" -s 127.0.0.1 "${@:3}"
 }
 
-# before release 59 its server goes on for ever
+# before release 59 its server does not exit
 cmtimes()
 {
 	local server
@@ -171,7 +171,7 @@ multicast() # OPTIONS...
 {
 	local server status=0
 
-	: >"$work/server" # what the one before has said
+	: >"$work/server" # discard the output of the previous run
 	urxe_run stdbuf -oL mckey -m 239.1.2.3 -b 127.0.0.1 "$@" \
 		>"$work/server" 2>&1 &
 	server=$!
@@ -298,7 +298,7 @@ ucxs()
 	absent ucx_perftest ucx_info && return
 	if ! ucx_has_verbs ||
 		ldd "$(command -v ucx_perftest)" | grep -q libmpi; then
-		echo 'skipped: this UCX has no verbs, or takes itself for MPI'
+		echo 'skipped: this UCX has no verbs transport, or was built for MPI only'
 		return
 	fi
 	export UCX_NET_DEVICES=urxe0:1 UCX_WARN_UNUSED_ENV_VARS=n
@@ -308,7 +308,7 @@ ucxs()
 			seeded "ucx_perftest $tls $t" ,fill=0 \
 				ucx $tls $t -s 8
 		done
-		# what is lost or overtaken is sent again after a long time
+		# UCX retransmits lost or reordered packets after a long time
 		[[ $tls == rc_v ]] || knobs=$knobs,loss=0,reorder=0
 		seeded "ucx_perftest $tls tag_bw 64 KiB" "$knobs" \
 			ucx $tls tag_bw -s 65536
@@ -403,12 +403,12 @@ qperfs()
 	seeded 'qperf, RC' '' "$here/qperf.sh"
 }
 
-# what it prints of a port that goes down and comes back
+# output for a port that goes down and up again
 asyncwatch()
 {
 	local pid status=0
 
-	: >"$work/watch" # what the one before has said
+	: >"$work/watch" # discard the output of the previous run
 	urxe_run stdbuf -oL ibv_asyncwatch -d urxe0 >"$work/watch" 2>&1 &
 	pid=$!
 	await $pid grep -q 'async event FD' "$work/watch"
@@ -443,7 +443,7 @@ for group in "${groups[@]}"; do
 	pyverbs) all_pyverbs ;;
 	qperf) qperfs ;;
 	events) events ;;
-	*) echo "no group $group"; exit 2 ;;
+	*) echo "unknown group $group"; exit 2 ;;
 	esac
 done
 finish

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# uDAPL, over rdma_cm (its provider cma) and over plain verbs with addresses
-# exchanged by TCP (scm).  Its third provider, ucm, is for InfiniBand's LIDs, which
-# a RoCE port does not have.
+# uDAPL, over rdma_cm (its provider cma), and over plain verbs with addresses exchanged
+# over TCP (scm).  Its third provider, ucm, needs InfiniBand LIDs, which a RoCE port
+# does not have.
 #
-# URXE_DAPL names the providers, cma without it: scm gets out of step with its own TCP
-# stream now and then, and waits for ever for what it has in its socket.
+# URXE_DAPL is a list of providers; the default is cma.  scm sometimes loses its
+# position in its TCP stream, and then waits forever for data that it has received.
 # shellcheck source=tests/apps/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_packages dapl2-utils libdapl2 -- dtest dtestx dtestcm dtestsrq dapltest
@@ -18,7 +18,7 @@ export DAT_OVERRIDE=$work/dat.conf
 	echo "scm $common libdaploscm.so.2 dapl.2.0 \"urxe0 1\" \"\""
 } >"$DAT_OVERRIDE"
 
-# These have their ports built in: one suite on this machine at a time.
+# The programs have fixed ports: run only one such test on a machine at a time.
 tcp_port()
 {
 	local i
@@ -28,7 +28,7 @@ tcp_port()
 		listening "$port" || return 0
 		sleep 0.1
 	done
-	skip "somebody else listens on TCP port $port"
+	skip "TCP port $port is in use"
 }
 
 test_duo() # PORT WANT PROGRAM PROVIDER OPTION...
@@ -51,7 +51,7 @@ for provider in ${URXE_DAPL:-cma}; do
 	[[ $provider == cma ]] || service=46248
 	test_duo $service 'SRQ Test Complete' dtestsrq $provider -c 4 -B 10
 
-	# One server for several clients, the last of which ends it.
+	# One server for several clients; the last client stops it.
 	next_port
 	service=$port
 	urxe_run dapltest -T S -D $provider -n "$service" >"$work/server" 2>&1 &
@@ -76,7 +76,7 @@ for provider in ${URXE_DAPL:-cma}; do
 	client . Q
 	status=0
 	wait $server || status=$?
-	report $status "dapltest's server, $provider, ends when it is told to"
+	report $status "dapltest's server, $provider, exits on request"
 	status=0
 	urxe_run dapltest -T L -D $provider -w 4 -m 100 >"$work/out" 2>&1 ||
 		status=$?

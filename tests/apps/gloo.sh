@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# gloo's ibverbs transport: three processes sum up vectors.
+# The ibverbs transport of gloo: three processes add vectors
 # shellcheck source=tests/apps/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_packages libgloo-dev g++ -- g++
 [[ -e /usr/include/gloo/transport/ibverbs/device.h ]] ||
-	skip "needs Debian's package libgloo-dev"
+	skip "needs the Debian package libgloo-dev"
 has_gid 1 || skip 'the device has one GID only'
 g++ -O1 -w -o "$work/gloo" "$(dirname "$0")/gloo.cc" -lgloo -libverbs || exit 1
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
-# What the tests with applications share, beside what all clients' do.
+# Common functions of the tests with applications, in addition to clients/lib.sh
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/../clients/lib.sh"
 
-# meson has malloc() fill what it returns.  libiscsi 1.19, the OpenSHMEM of Open
-# MPI 4.1 and dapl's scm use what they did not set.
+# meson makes malloc() fill the memory (MALLOC_PERTURB_).  libiscsi 1.19, the OpenSHMEM
+# of Open MPI 4.1 and scm of dapl use uninitialized memory.
 unset MALLOC_PERTURB_
 
 skip() # REASON
@@ -14,7 +14,7 @@ skip() # REASON
 	exit 77
 }
 
-# Commands that these Debian packages bring.
+# Skip the test unless the commands exist, which these Debian packages contain.
 need_packages() # PACKAGE... -- COMMAND...
 {
 	local packages=() command
@@ -30,8 +30,8 @@ need_packages() # PACKAGE... -- COMMAND...
 	done
 }
 
-# An IPv4 address that the device has, in $address; 127.0.0.1 has no device, as
-# anywhere, so who binds to it gets none.
+# Set $address to an IPv4 address of the device.  127.0.0.1 is not one of them: an id
+# that is bound to it has no device.
 need_address()
 {
 	address=$(ip -4 -o address show scope global up 2>/dev/null |

@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# librpma's own examples, between two processes, on ordinary memory.  Debian has
-# the library, but its examples are only in the source: $URXE_RPMA is a checkout of
-# it (https://github.com/pmem/rpma), or "apt-get source rpma".
+# The examples of librpma, between two processes, on ordinary memory.  Debian has the
+# library, but not its examples: URXE_RPMA is the path of the source, from
+# https://github.com/pmem/rpma or "apt-get source rpma".
 # shellcheck source=tests/apps/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_packages gcc pkg-config -- cc pkg-config
 pkg-config --exists librpma libibverbs ||
-	skip "needs Debian's packages librpma-dev libibverbs-dev"
+	skip "needs the Debian packages librpma-dev libibverbs-dev"
 [[ -d ${URXE_RPMA-}/examples/01-connection ]] ||
-	skip "needs librpma's source in \$URXE_RPMA: its examples are not packaged"
+	skip "needs the source of librpma in \$URXE_RPMA, as its examples are not packaged"
 need_address
 
-# What all examples share is built once; those that want protobuf are left out.
+# The common part of the examples is built once; examples that need protobuf are omitted.
 examples=$(realpath "$URXE_RPMA/examples")
 read -ra flags < <(pkg-config --cflags --libs librpma libibverbs)
 cd "$work" || exit 99
@@ -33,7 +33,7 @@ build() # EXAMPLE
 want=
 example() # NAME [CLIENT-ARGUMENT...]
 {
-	[[ -d $examples/$1 ]] || return # an older source
+	[[ -d $examples/$1 ]] || return # not in older sources
 	if ! build "$1" >log 2>&1; then
 		report 'not built' "$1"
 		cat log
@@ -44,7 +44,7 @@ example() # NAME [CLIENT-ARGUMENT...]
 		"./$1-client" "$address" "$port" "${@:2}"
 }
 
-# Their servers serve for ever.
+# The servers of these examples do not exit.
 example_of_many() # NAME SEED...
 {
 	local server

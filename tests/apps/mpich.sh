@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# MPICH over UCX, as Debian builds it: three ranks over RC and over UD.
+# MPICH over UCX, as built by Debian: three ranks over RC and over UD
 # shellcheck source=tests/apps/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_packages mpich libmpich-dev gcc -- mpicc.mpich mpirun.mpich

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# OpenSHMEM of Open MPI, over UCX: three PEs.
+# OpenSHMEM of Open MPI over UCX: three PEs
 # shellcheck source=tests/apps/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_packages openmpi-bin libopenmpi-dev gcc -- oshcc oshrun
 echo '#include <shmem.h>' | oshcc -E - >/dev/null 2>&1 ||
-	skip "needs shmem.h, Debian's package libopenmpi-dev"
+	skip "needs shmem.h (Debian package libopenmpi-dev)"
 oshmem_info 2>/dev/null | grep -q 'MCA spml: ucx' ||
 	skip 'this OpenSHMEM was built without UCX'
 oshcc -O1 -o "$work/shmem" "$(dirname "$0")/shmem.c" || exit 1

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# qemu moves a running guest by RDMA, with memory registered chunk by chunk and
-# all at once; a destination that is killed on the way leaves the guest where it
-# was, and the next migration takes it along.
+# qemu migrates a running guest over RDMA, with memory registered in chunks and all at
+# once.  If the destination is killed during a migration, the guest continues at the
+# source, and the next migration succeeds.
 #
-# The guest is three instructions where a CPU starts: they count through the
-# lowest 64 KiB for ever, so that pages are dirty until the last moment, and each
-# word there tells whether it came over:
+# The guest consists of three instructions at the reset vector.  They write a counter
+# to the lowest 64 KiB in an endless loop, so that pages become dirty until the end, and
+# each word there shows whether it was transferred:
 #	1: inc eax; stosd; jmp 1b
-# It needs no KVM and no disk.  Random bytes lie in the rest of its memory.
+# It needs no KVM and no disk.  The rest of its memory contains random data.
 # shellcheck source=tests/apps/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_packages qemu-system-x86 -- qemu-system-x86_64
@@ -19,13 +19,13 @@ fi
 truncate -s 64K "$work/bios"
 printf '\x66\x40\x66\xab\xeb\xfa' |
 	dd of="$work/bios" bs=1 seek=$((0xfff0)) conv=notrunc status=none
-random=$((24 << 20)) # so many bytes, at the same address
+random=$((24 << 20)) # size and address of the random data
 head -c $random /dev/urandom >"$work/random"
 
 declare -A pid=() in=() out=()
 uri=
 
-# machine NAME OPTION...: start one whose monitor is QMP on its stdio.
+# machine NAME OPTION...: start qemu with a QMP monitor on stdin and stdout.
 machine()
 {
 	local name=$1
@@ -42,7 +42,7 @@ machine()
 		ask "$name" migrate-set-capabilities "$(capabilities events)"
 }
 
-# The next line of NAME's monitor that matches, in $heard.
+# Read from NAME's monitor until a line matches; store it in $heard.
 hear() # NAME PATTERN
 {
 	local since=$SECONDS
@@ -83,7 +83,7 @@ end() # NAME
 	exec {in[$1]}>&- {out[$1]}>&-
 }
 
-# A destination that waits for a guest on $uri.
+# Start a destination that waits for a migration on $uri.
 destination() # [CAPABILITY...]
 {
 	next_port
@@ -96,7 +96,7 @@ destination() # [CAPABILITY...]
 }
 
 migrated='"MIGRATION".*"(completed|failed|cancelled)"'
-# Move the guest; it runs at the destination afterwards.
+# Migrate the guest.
 migrate()
 {
 	ask source migrate "$uri" || return
@@ -104,8 +104,8 @@ migrate()
 	hear destination '"RESUME"'
 }
 
-# Where the guest's counter is: its lowest words, all of which are one greater
-# than the one before, but where it is at work.
+# Dump the counters of the guest: each word is one greater than the previous one,
+# except at the position that is being written.
 counter() # NAME
 {
 	ask "$1" stop || return
@@ -131,7 +131,7 @@ runs() # NAME
 	return 1
 }
 
-# What the guest had in its memory is at the destination.
+# Check that the memory of the guest is at the destination.
 arrived()
 {
 	ask destination pmemsave "\"val\": $random, \"size\": $random,
@@ -150,9 +150,9 @@ step() # NAME COMMAND...
 
 moved() # HOW
 {
-	step "qemu, $1: the guest moves" migrate || return
-	step "qemu, $1: its memory came along" arrived
-	step "qemu, $1: it goes on counting" runs destination
+	step "qemu, $1: the guest is migrated" migrate || return
+	step "qemu, $1: its memory was transferred" arrived
+	step "qemu, $1: the guest runs at the destination" runs destination
 }
 
 source_machine()
@@ -172,21 +172,21 @@ for how in 'by chunks' 'rdma-pin-all'; do
 	end destination
 done
 
-# So slow that it cannot be over before the destination is gone.
+# Slow, so that it cannot complete before the destination is killed.
 slowly()
 {
 	ask source migrate-set-parameters '"max-bandwidth": 4194304' &&
 		ask source migrate "$uri" &&
 		hear source '"MIGRATION".*"active"' || return
-	# qemu itself: the time limit would not pass this on
+	# kill qemu itself: timeout does not forward SIGKILL
 	pkill -9 -P "$(pgrep -P "${pid[destination]}")"
 	wait "${pid[destination]}"
 	hear source "$migrated" && [[ $heard == *failed* ]]
 } 2>/dev/null
 
 destination && source_machine || report $? 'qemu, to be killed'
-step 'qemu: the destination is killed, and the source says so' slowly
-step 'qemu: the guest stays where it was' runs source
+step 'qemu: the destination is killed, and the source reports a failure' slowly
+step 'qemu: the guest still runs at the source' runs source
 destination && ask source migrate-set-parameters '"max-bandwidth": 1073741824' &&
 	moved 'the next destination' || report $? 'qemu, next'
 end source

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""urxe bench: its outputs, what it refuses, one CPU, and being killed.
+"""urxe bench: output formats, refused options, a single CPU, and signals.
 Usage: bench.py URXE"""
 
 import json
@@ -35,7 +35,7 @@ def bench(*options, before=()):
 
 
 def fabrics():
-    """What is left of them, but for the directory that holds them."""
+    """Return the fabrics of urxe bench that still exist."""
     return [os.path.join(d, n) for d, ds, fs in os.walk(os.environ["URXE_DIR"])
             for n in ds + fs if n.startswith("bench-")]
 
@@ -59,7 +59,7 @@ def rows_are_right(data):
         if "of" in row:
             expect(f"{row['name']}: its ratio", row["ratio"] > 0 and any(
                 r["name"] == row["of"] for r in data["rows"]), row)
-    # more of them may come
+    # more rows may be added
     expect("all rows", all(count.get(by, 0) >= n for by, n in {
         "raw": 8, "urxe": 19, "UCX": 5, "libfabric": 1}.items()), count)
 
@@ -77,11 +77,11 @@ def charts_are_right(data, root):
                 wanted.append(line["name"])
             if line["by"] == "libfabric" or not is_measured(
                     line["by"], data["cpus"]):
-                continue  # the first of them has its row only
+                continue  # libfabric has a row only
             length = CHARTS[chart["title"]]
             if "x" not in points[0]:
                 length = 1
-            # little in a short time on a busy machine is 0.000 GB/s
+            # on a busy machine, a short run may give 0.000 GB/s
             expect(f"{chart['title']}, {line['name']}: points",
                    len(points) == len(values) == length and
                    min(values) >= 0 and max(values) > 0,
@@ -89,11 +89,11 @@ def charts_are_right(data, root):
     expect("all charts", [c["title"] for c in data["charts"]] == list(CHARTS))
     expect("all lines are drawn", sorted(drawn) == sorted(wanted),
            f"{drawn}\n{wanted}")
-    expect("and have names", all(n in names for n in wanted), names)
+    expect("all lines have names", all(n in names for n in wanted), names)
 
 
 def page_is_right(data, page):
-    """Each row once, with median, range and ratio at each priority."""
+    """The page has each row once, with median, range and ratio at each priority."""
     regimes = list(dict.fromkeys(row["regime"] for row in data["rows"]))
     lines = {}
     for line in page.splitlines():
@@ -108,11 +108,11 @@ def page_is_right(data, page):
             continue
         said = cells[3 * regimes.index(row["regime"]) + 1].split(" to ")
         told = sorted([row["best"], row["worst"]])
-        expect(f"{row['name']}: the least and the greatest", len(said) == 2
+        expect(f"{row['name']}: minimum and maximum", len(said) == 2
                and all(abs(float(a) - b) <= max(0.01 * b, 0.01)
                        for a, b in zip(said, told)), (cells, told))
-    expect("the load", data["load"] is None or data["load"] >= 0)
-    expect("and said", "Load average before: " in page)
+    expect("the load is measured", data["load"] is None or data["load"] >= 0)
+    expect("the load is printed", "Load average before: " in page)
 
 
 def outputs():
@@ -130,7 +130,7 @@ def outputs():
     for row in data["rows"]:
         expect(f"{row['name']}: in the text", row["name"] in p.stdout)
     page_is_right(data, text[2])
-    expect("nothing is left of it", not fabrics(), fabrics())
+    expect("no fabric is left", not fabrics(), fabrics())
 
 
 def refusals():
@@ -141,7 +141,7 @@ def refusals():
                "usage: urxe bench" in p.stderr and not p.stdout,
                f"{p.returncode}\n{p.stderr}")
     p = bench("--json", "/nowhere/figures")
-    expect("a file that cannot be", p.returncode == 1 and
+    expect("a file that cannot be created", p.returncode == 1 and
            "/nowhere/figures: No such file" in p.stderr, p.stderr)
 
 
@@ -155,8 +155,8 @@ def one_cpu():
             return
         with open(f"{here}/figures", encoding="utf-8") as f:
             data = json.load(f)
-    expect("one CPU is seen", data["cpus"] == 1 and not data["pinned"])
-    expect("and said", "pinning is not possible" in p.stdout, p.stdout)
+    expect("one CPU is detected", data["cpus"] == 1 and not data["pinned"])
+    expect("missing pinning is reported", "pinning is not possible" in p.stdout, p.stdout)
     rows_are_right(data)
 
 
@@ -176,7 +176,7 @@ def children(pid):
 
 
 def has_bench(pid):
-    """Its process that measures, once that has one of its own as well."""
+    """Return the PID of urxe-bench, or None until it has a child process."""
     for child in children(pid):
         try:
             path = os.readlink(f"/proc/{child}/exe")
@@ -188,16 +188,16 @@ def has_bench(pid):
 
 
 def killed(what, kill):
-    # a shell without jobs has what it runs in the background ignore SIGINT
+    # a shell without job control starts background processes with SIGINT ignored
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     p = subprocess.Popen([URXE, "bench"], stdin=subprocess.DEVNULL,
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                          start_new_session=True)
-    expect(f"{what}: it runs", wait_for(lambda: has_bench(p.pid) and fabrics()))
+    expect(f"{what}: it started", wait_for(lambda: has_bench(p.pid) and fabrics()))
     kill(p.pid)
     status = p.wait(timeout=HANGS)
-    expect(f"{what}: how it ended", status < 0, status)
-    expect(f"{what}: nothing is left", wait_for(lambda: not fabrics()),
+    expect(f"{what}: ended by a signal", status < 0, status)
+    expect(f"{what}: no fabric is left", wait_for(lambda: not fabrics()),
            fabrics())
 
 
@@ -205,7 +205,7 @@ refusals()
 outputs()
 one_cpu()
 killed("SIGKILL", lambda pid: os.kill(pid, signal.SIGKILL))
-killed("SIGKILL of all", lambda pid: os.killpg(pid, signal.SIGKILL))
+killed("SIGKILL of the process group", lambda pid: os.killpg(pid, signal.SIGKILL))
 killed("SIGINT", lambda pid: os.killpg(pid, signal.SIGINT))
-killed("its child", lambda pid: os.kill(has_bench(pid), signal.SIGKILL))
+killed("SIGKILL of urxe-bench", lambda pid: os.kill(has_bench(pid), signal.SIGKILL))
 sys.exit(bool(failed))

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Measure at both priorities, and put the table and the picture into docs:
+# Measure at both priorities, and update the table and the picture in docs:
 #   docs.sh BUILD_DIR [OPTION OF URXE BENCH...]
-# On a machine with nothing else to do; the load before stands above the table.  The table replaces what stands between
-# the two lines <!-- bench --> of docs/performance.md.
+# Run it on an idle machine; the load before the run is above the table.  The table
+# replaces the text between the two lines <!-- bench --> of docs/performance.md.
 set -eu
 urxe=$1/tools/urxe
 shift

@@ -3,15 +3,16 @@
 #
 # Instructions per operation, post and poll together, counted by callgrind:
 #   instructions.sh BUILD_DIR [LIMITS]
-# With the file LIMITS, a name and a number a line, 1 if one takes a fifth more, or
-# less than half: then the program failed.
+# LIMITS is a file with a name and a number in each line.  The exit status is 1 if an
+# operation takes more than 1.2 times that number, or less than half of it, as it does
+# if the program fails.
 set -eu
 build=$1
 limits=${2-}
 command -v valgrind >/dev/null || { echo 'SKIP: no valgrind'; exit 77; }
 URXE_DIR=$(mktemp -d /dev/shm/urxe-instructions.XXXXXX)
 export URXE_DIR
-unset MALLOC_PERTURB_ # as meson sets it: it counts, too
+unset MALLOC_PERTURB_ # set by meson; its instructions would be counted
 trap 'rm -rf "$URXE_DIR"' EXIT
 
 ops='write-private write-dm write-list wr-write wr-list read-dm fetch-add
@@ -22,15 +23,15 @@ for op in $ops; do
 	case $op in qp*) n=200 ;; esac
 	set -- "$@" "$op" "$n"
 done
-# each return of measured() makes callgrind write another file
+# callgrind writes a file at each return of measured()
 "$build/tools/urxe" run -- valgrind --tool=callgrind \
 	--callgrind-out-file="$URXE_DIR/out" --toggle-collect=measured \
 	--dump-after=measured "$build/tests/bench/urxe-instructions" "$@" \
 	>"$URXE_DIR/said" 2>&1 || {
 	cat "$URXE_DIR/said"
 	! grep -q '^urxe-instructions: ' "$URXE_DIR/said" || exit 1
-	# valgrind may be older than what the compiler writes for debuggers
-	echo 'SKIP: callgrind cannot run it'
+	# an old valgrind may not understand the debug information
+	echo 'SKIP: callgrind cannot run urxe-instructions'
 	exit 77
 }
 
@@ -49,7 +50,7 @@ while [ $# -gt 0 ]; do
 		bad = limit && (n > 1.2 * limit || n < limit / 2)
 		printf "%-14s %7.1f instructions%s%s\n", op, n,
 		       (per > 1 ? " per WR" : ""),
-		       (bad ? ", and not " limit : "")
+		       (bad ? ", expected " limit : "")
 		exit bad }' || status=1
 done
 exit $status

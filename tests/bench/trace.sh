@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What a trace costs: CPU time of a WRITE of 8 bytes within a process, post and
-# poll, without a trace and with one, in turn, the best of so many rounds.
+# Cost of a trace: CPU time of a WRITE of 8 bytes within a process, post and poll,
+# alternately without and with a trace.  Print the best of ROUNDS rounds.
 #   trace.sh BUILD_DIR [ROUNDS]
 set -eu
 build=$1
@@ -11,10 +11,10 @@ here=$(mktemp -d /dev/shm/urxe-trace-bench.XXXXXX)
 export URXE_DIR=$here
 trap 'rm -rf "$here"' EXIT
 TIMEFORMAT='%U %S'
-writes=1100000 # ten rounds of urxe-bench, and one to warm up
+writes=1100000 # ten rounds of urxe-bench and a warm-up round
 records=6 # posted, left, arrived, answered, completed, polled
 
-# urxe run's options: ns for each WRITE
+# measure OPTION...: run with these options of urxe run; print the ns for each WRITE
 measure()
 {
 	{ time "$build/tools/urxe" run "$@" -- "$build/tests/bench/urxe-bench" \

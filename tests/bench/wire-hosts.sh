@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What perftest gets between two hosts, beside bare UDP in the same run: GSO to
-# GRO without verbs, iperf3 -u, and a ping-pong of 8 bytes.  A MB of perftest's
+# perftest between two hosts, compared with plain UDP in the same run: GSO to GRO
+# without verbs, iperf3 -u, and a ping-pong of 8 bytes.  A MB in the output of perftest
 # is 2^20 bytes.  As root:
 #   tests/wire/hosts BUILD/tools/urxe tests/bench/wire-hosts.sh BUILD [SECONDS]
 # shellcheck source=tests/wire/lib.sh
@@ -16,7 +16,7 @@ a=$(address a 4)
 b=$(address b 4)
 for kind in '' bare-; do
 	bare b "$bench" "${kind}receive" "$b" &
-	sleep 0.5 # until it listens; what is early is lost
+	sleep 0.5 # until the receiver listens
 	bare a "$bench" "${kind}send" "$a" "$b" 1 4096
 	wait
 	bare b "$bench" "${kind}pong" "$b" &
@@ -30,7 +30,7 @@ sleep 0.5
 bare a iperf3 -u -b 0 -l 4120 -t "$seconds" -c "$b" | grep -E 'sender|receiver'
 wait
 
-# perf PROGRAM OPTIONS...: its line of results, and the CPU seconds of both
+# perf PROGRAM OPTIONS...: print its line of results, and the CPU seconds of both hosts
 perf()
 {
 	next_port

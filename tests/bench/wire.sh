@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Packets with their ICRC beside bare GSO datagrams of the same size, by turns:
-# over the loopback, and, for root, between two network namespaces.
+# RoCE packets with ICRC, alternately with plain GSO datagrams of the same size, over
+# the loopback and, as root, between two network namespaces.
 #   wire.sh BUILD [ROUNDS [PAYLOAD]]
 set -eu
 bench=$1/tests/bench/urxe-bench-wire
@@ -12,7 +12,7 @@ near=urxe-near-$$ far=urxe-far-$$
 
 "$bench" icrc
 
-# the receiver's end, the sender's end, its address, the other's
+# pair RECEIVER-PREFIX SENDER-PREFIX SENDER-ADDRESS RECEIVER-ADDRESS
 pair()
 {
 	local kind receiver
@@ -28,7 +28,7 @@ pair()
 		for kind in '' bare-; do
 			$1 "$bench" "${kind}receive" "$4" &
 			receiver=$!
-			sleep 0.2 # until it listens; what is early is lost
+			sleep 0.2 # until the receiver listens
 			$2 "$bench" "${kind}send" "$3" "$4" 1 "$payload"
 			wait "$receiver"
 		done
@@ -39,7 +39,7 @@ echo '-- loopback'
 pair '' '' 127.0.0.2 127.0.0.3
 
 if [[ $(id -u) != 0 ]] || ! ip netns add "$near" 2>/dev/null; then
-	echo '-- no network namespaces without root'
+	echo '-- network namespaces: skipped, as they need root'
 	exit 0
 fi
 trap 'ip netns del "$near"; ip netns del "$far"' EXIT

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""action.py SOURCE [PACKAGE.deb]: the GitHub action, and steps after it.
+"""action.py SOURCE [PACKAGE.deb]: test the GitHub action, and steps after it.
 
-SOURCE is the checkout with action.yml.  It is built once, and once more with the
-package if one is given.  The steps are those that people have: stock programs
-without "urxe run", a server that is left running for the next step, programs
-that LD_PRELOAD means nothing to, programs that cannot have it.
+SOURCE is the checkout with action.yml.  It is built once; if a package is given, the
+steps are repeated with it.  The steps are typical ones: stock programs without
+"urxe run", a server that keeps running for the next step, programs that do not use
+libibverbs, and programs that cannot be preloaded.
 """
 
 import pathlib
@@ -81,9 +81,9 @@ def other_programs_go_on(job):
     silent(job, "./static; ./asan")
     gcc, qemu = "aarch64-linux-gnu-gcc", "qemu-aarch64-static"
     if shutil.which(gcc) and shutil.which(qemu):
-        # its loader says that it does not load it, and goes on
+        # its loader prints that it cannot preload the library, and continues
         job.step(f"{gcc} -o arm true.c; {qemu} -L /usr/aarch64-linux-gnu ./arm")
-    # a step that takes it away, or sets its own
+    # a step that clears LD_PRELOAD, or sets it
     says(job, "ibv_devices", "urxe0", env={"LD_PRELOAD": ""}.items(),
          shell="urxe run -- bash -e {0}")
     text, _ = job.step("ibv_devices || true", env={"LD_PRELOAD": ""}.items())
@@ -99,7 +99,7 @@ def two_fabrics(job):
 
 
 def built(**how):
-    # a job's own flags and preload library are not for urxe
+    # compiler settings of the job must not affect the build of urxe
     this = job.Job(CC="false", CFLAGS="-fsanitize=address", DESTDIR="/nowhere")
     _, outputs = this.uses(source, **how)
     del this.env["CC"], this.env["CFLAGS"], this.env["DESTDIR"]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""container.py URXE [VERBS-TEST...]: urxe under the conditions of containers
-(containers.py), alone and two that talk.
+"""container.py URXE [VERBS-TEST...]: urxe in a container, and in two containers that
+communicate (containers.py).
 
-The tests of the suite verbs that are named run in a container, too.
+The given tests of the suite verbs are run in a container as well.
 """
 
 import os
@@ -43,7 +43,7 @@ def run(container, *command, **how):
 
 
 def pair(server, client, *command, port=18515, **how):
-    """The command as server in the one and as client in the other."""
+    """Run the command as server in one container and as client in the other."""
     waiting = server.start(urxe, "run", *command)
     server.listens(port, waiting)
     printed = run(client, *command, server.address, **how)
@@ -51,7 +51,7 @@ def pair(server, client, *command, port=18515, **how):
 
 
 def connected(server, client):
-    """rdma_cm, of which nobody else sees when it listens."""
+    """Connect with rdma_cm; retry until the server listens."""
     waiting = server.start(urxe, "run", rping, "-s", "-a", server.address,
                            "-C", "5", "-S", "60000")
     end = time.monotonic() + LIMIT
@@ -93,12 +93,12 @@ DM(Context(name="urxe0"), AllocDmAttr(128 << 20))
 
 
 def too_little_memory():
-    """It is said, and nobody dies of SIGBUS."""
+    """The error is reported, and no program gets SIGBUS."""
     python = "/usr/bin/python3"
     c = Container(machine, shm=machine.make_shm())
     if not os.system(f"{python} -c 'import pyverbs.device' 2>/dev/null"):
         has(run(c, python, "-c", DM, status=1), "ibv_alloc_dm",
-            "the device has 16777216 bytes in all", "Errno: 12")
+            "the device has 16777216 bytes of device memory", "Errno: 12")
         has(run(c, python, "-c", DM, status=1, URXE_DM_SIZE="1G"),
             "ibv_alloc_dm", "no room for 134217728 bytes", "Errno: 12")
     c.run("dd", "if=/dev/zero", "of=/dev/shm/full", "bs=1M", status=1)
@@ -131,7 +131,7 @@ def two(old):
     stranger = Container(machine, machine.make_shm(), old, beside=b)
     printed, server = pair(a, stranger, *PINGPONG, status=1)
     has(printed + server.end(1),
-        "no device of this fabric has that destination GID")
+        "no device of this fabric has the destination GID")
 
 
 for old in (False, True):

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Containers as docker and podman make them, by bubblewrap: user, mount, PID,
-IPC and network namespaces of their own, no capabilities, this machine's files
-as a root that cannot be written, 64 MiB of /dev/shm, and the runtimes' default
-seccomp filter.
+"""Containers like those of docker and podman, made with bubblewrap: separate user,
+mount, PID, IPC and network namespaces, no capabilities, the files of this machine as
+a read-only root, 64 MiB of /dev/shm, and the default seccomp filter of the runtimes.
 
-The program that uses this runs as root of namespaces of its own (apart()).
+The program that uses this module runs as root in its own namespaces (apart()).
 """
 
 import atexit
@@ -20,12 +19,13 @@ import time
 
 import seccomp
 
-LIMIT = 600  # seconds: only a hang takes longer
+LIMIT = 600  # time limit of a program, in seconds
 SHM = 64 << 20
 
 
 def apart():
-    """Go on as root of new namespaces; 77 where that is not permitted."""
+    """Execute this program again as root in new namespaces.  Exit with 77 if these are
+    not permitted."""
     if os.environ.get("URXE_TEST_APART"):
         return
     words = ["unshare", "-Urnmp", "--fork", "--kill-child", "--mount-proc"]
@@ -70,14 +70,14 @@ class Cable:
                 try:
                     os.write(there[end], os.read(end, 65536))
                 except OSError:
-                    pass  # the other end is down: lost
+                    pass  # the other end is down: the packet is lost
 
 
 class Machine:
-    """What containers share: a /dev/shm, and a file system that ends with us."""
+    """Common parts of containers: a /dev/shm, and a file system that is removed at exit."""
 
     def __init__(self, *files):
-        """files: what containers see of the host's, be it in its /tmp."""
+        """files: files of the host that containers see, also if they are in /tmp."""
         self.files = [w for f in files for w in ("--ro-bind", f, f)]
         self.top = tempfile.mkdtemp(prefix="machine.")
         atexit.register(os.rmdir, self.top)
@@ -98,11 +98,11 @@ class Machine:
 
 
 class Container:
-    """A running container; `run` starts a program in it."""
+    """A running container; `run` runs a program in it."""
 
     def __init__(self, machine, shm=None, old=False, net=None, beside=None):
-        """net: the end of the cable that it has, and its address; beside: the
-        container whose network it shares."""
+        """net: its end of a cable, and its address; beside: a container whose network
+        it shares."""
         self.machine = machine
         filter_ = machine.name("seccomp")
         with open(filter_, "wb") as file:
@@ -116,7 +116,7 @@ class Container:
                       *self.bwrap(shm or machine.shm), *machine.files]
 
     def make_net(self):
-        """A process that has a network namespace of its own."""
+        """Start a process in a new network namespace."""
         ours = os.stat("/proc/self/ns/net").st_ino
         self.holder = subprocess.Popen(["unshare", "-n", "cat"],
                                        stdin=subprocess.PIPE)
@@ -133,13 +133,13 @@ class Container:
         self.inside("ip", "link", "set", "eth0", "up")
 
     def listens(self, port, process):
-        """Wait until somebody in there listens, by TCP or rdma_cm."""
+        """Wait until a process in the container listens, over TCP or rdma_cm."""
         tables = [f"/proc/{self.holder.pid}/net/{n}" for n in ("tcp", "tcp6")]
         end = time.monotonic() + LIMIT
         while not any(f":{port:04X} " in line and " 0A " in line
                       for table in tables for line in open(table)):
             assert process.process.poll() is None and time.monotonic() < end, \
-                f"nobody listens: {process.command}\n{process.printed()}"
+                f"the server does not listen: {process.command}\n{process.printed()}"
             time.sleep(0.02)
 
     def inside(self, *words):
@@ -156,7 +156,7 @@ class Container:
                 "--tmpfs", "/run", "--chdir", "/tmp", "--seccomp", "9"]
 
     def start(self, *command, **env):
-        """Start a command, as the first process of the container."""
+        """Start a command as the first process of the container."""
         out = self.machine.name("out")
         now = {k: v for k, v in os.environ.items()
                if not k.startswith(("URXE_", "LD_"))}
@@ -168,12 +168,12 @@ class Container:
         return Running(process, command, out)
 
     def run(self, *command, status=0, **env):
-        """Run a command to its end; what it printed."""
+        """Run a command.  Return its output."""
         return self.start(*command, **env).end(status)
 
 
 class Running:
-    """A container's program."""
+    """A program in a container."""
 
     def __init__(self, process, command, out):
         self.process, self.command, self.out = process, command, out
@@ -183,7 +183,8 @@ class Running:
             return file.read()
 
     def end(self, status=0):
-        """Wait for it; what it printed.  status: several, or None: any but 0."""
+        """Wait for the program.  Return its output.  status: the expected exit status, a tuple
+        of them, or None for any but 0."""
         try:
             got = self.process.wait(LIMIT)
         except subprocess.TimeoutExpired:
@@ -195,12 +196,12 @@ class Running:
         return self.printed()
 
     def kill(self):
-        """With all of its container's processes."""
+        """Kill all processes of the container."""
         self.process.kill()
         self.process.wait()
 
     def says(self, text):
-        """Wait until it prints that."""
+        """Wait until the program has printed @text."""
         end = time.monotonic() + LIMIT
         while text not in self.printed():
             assert self.process.poll() is None and time.monotonic() < end, \

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# examples.sh URXE ctest|meson|pytest: build and test that project of examples/
-# as its users do, with urxe in PATH; the tests must pass, and must be skipped
-# where urxe is missing.  77: skipped.
+# examples.sh URXE ctest|meson|pytest: build and test that project of examples/ as a
+# user does, with urxe in PATH.  The tests must pass; without urxe they must be
+# skipped.  Exit status 77: skipped.
 
 set -eu
 urxe=$(realpath "$1")
@@ -23,7 +23,7 @@ skip()
 	exit 77
 }
 
-# The tests of the project; what they print goes to $out.
+# Run the tests of the project; their output is in $out.
 project_test()
 {
 	case $kind in
@@ -75,7 +75,7 @@ prepare()
 		{ cat "$out"; exit 1; }
 }
 
-# where nobody has installed it
+# without urxe, if it is not installed
 if ! command -v urxe >/dev/null; then
 	prepare
 	project_test || { cat "$out"; exit 1; }
@@ -89,7 +89,7 @@ prepare
 project_test || { cat "$out"; exit 1; }
 wants "$passed"
 
-# nobody was left behind
+# no fabric is left
 "$urxe" rm --unused >/dev/null
 left=$(ls "$own")
 [[ ! $left ]] || { "$urxe" info; echo "left: $left"; exit 1; }

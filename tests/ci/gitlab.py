@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""gitlab.py SOURCE [PACKAGE.deb]: the include for GitLab's CI, and jobs that
-extend it.  urxe is built if it is not in /tmp/urxe.
+"""gitlab.py SOURCE [PACKAGE.deb]: test the include for GitLab CI, and jobs that extend
+it.  urxe is built if it is not in /tmp/urxe.
 
-The runner makes one script of a job's before_script and script, for bash if the
-image has it, else for sh, and stops at the first line that fails.
+As in GitLab, before_script and script of a job are one script for bash (or sh, if the
+image has no bash), which stops at the first line that fails.
 """
 
 import os
@@ -15,19 +15,19 @@ import tempfile
 
 import yaml
 
-LIMIT = 1500  # seconds for one job, which may build: only a hang takes longer
+LIMIT = 1500  # time limit of a job in seconds, including a build
 source = pathlib.Path(sys.argv[1]).resolve()
 package = sys.argv[2:]
 include = yaml.safe_load((source / "packaging/gitlab/urxe.yml").read_text())
 
 
 def job(script, shell="bash", status=0, **variables):
-    """A job that extends .urxe; what it printed."""
+    """Run a job that extends .urxe.  Return its output."""
     template = include[".urxe"]
     assert template.keys() == {"before_script"}, template.keys()
     lines = ["set -eo pipefail" if shell == "bash" else "set -e"]
     for line in template["before_script"] + script:
-        assert isinstance(line, str), line  # a colon makes it a mapping
+        assert isinstance(line, str), line  # with a colon, YAML makes it a mapping
         lines.append(line)
     env = {"CI": "true", "GITLAB_CI": "true", "CI_JOB_ID": "4711",
            "HOME": os.environ.get("HOME", "/"),
@@ -64,11 +64,11 @@ if not installed.exists():
     says(job(PINGPONG, CFLAGS="-fsanitize=address", CC="false", **given),
          "usec/iter", "no fabric")
 
-# an image that has it
+# an image that contains urxe
 os.environ["PATH"] = f"{installed}:{os.environ['PATH']}"
 says(job(PINGPONG + ["echo fabric $URXE_FABRIC"], shell="sh"), "usec/iter",
      "fabric job-4711")
 says(job(["ibv_rc_pingpong -r 100000000"], status=1), "urxe[")
-# what fails in there ends the job
+# a failure in before_script ends the job
 job(["echo never"], status=2, CI_JOB_ID="a/b")
 print("ok")

@@ -3,11 +3,11 @@
 #
 # image.sh [BASE.tar]
 #
-# Build packaging/container/Containerfile with podman, and run two containers of
-# that image as compose.yaml does: the runtime's own seccomp filter, no
-# capabilities, a root that cannot be written, one /dev/shm of 64 MiB.  BASE.tar
-# is the root of a Debian (as debootstrap makes it) for where no registry can be
-# reached.  Wants podman, root and Debian's mirror; 77: skipped.
+# Build packaging/container/Containerfile with podman, and run two containers of that
+# image as in compose.yaml: with the default seccomp filter, no capabilities, a
+# read-only root, and one /dev/shm of 64 MiB.  BASE.tar is a Debian root file system
+# (made by debootstrap), for machines that cannot reach a registry.  This needs podman,
+# root and a Debian mirror.  Exit status 77: skipped.
 
 set -eu
 checkout=$(realpath "$(dirname "$0")/../..")
@@ -35,15 +35,15 @@ die()
 	exit 1
 }
 
-command -v podman >/dev/null || skip 'no podman'
+command -v podman >/dev/null || skip 'podman is not installed'
 [[ ! ${1-} || -r $1 ]] || skip "no $1"
 trap clean_up EXIT
 
-# crun does not know mixed hierarchies of cgroups
+# crun does not support hybrid cgroup hierarchies
 podman=(podman)
 [[ ! $(command -v runc) ]] || podman+=(--runtime runc)
 
-# limits that this user may set
+# only limits that this user may set
 run=("${podman[@]}" run --ulimit nofile=1024:1024 --ulimit nproc=1000:1000
 	--network none --cap-drop ALL --read-only
 	--security-opt no-new-privileges)
@@ -52,16 +52,16 @@ run=("${podman[@]}" run --ulimit nofile=1024:1024 --ulimit nproc=1000:1000
 git -C "$checkout" archive HEAD | tar -C "$work" -x
 podman build --isolation chroot ${base:+--pull-never --build-arg "BASE=$base"} \
 	-t "$image" -f packaging/container/Containerfile "$work" \
-	>"$work/log" 2>&1 || { tail -n 40 "$work/log"; die 'the build'; }
+	>"$work/log" 2>&1 || { tail -n 40 "$work/log"; die 'podman build failed'; }
 
 "${run[@]}" --rm "$image" true 2>"$work/why" ||
 	skip "podman cannot run containers here: $(cat "$work/why")"
 
-out=$("${run[@]}" --rm "$image") || die "its own command: $out"
+out=$("${run[@]}" --rm "$image") || die "the default command failed: $out"
 grep -q 'hca_id:.*urxe0' <<<"$out" || die "no device: $out"
 out=$("${run[@]}" --rm "$image" urxe doctor) || die "doctor: $out"
 out=$("${run[@]}" --rm "$image" id -u)
-[[ $out != 0 ]] || die 'its user is root'
+[[ $out != 0 ]] || die 'the user of the image is root'
 
 server=$("${run[@]}" -d --ipc shareable "$image" \
 	timeout 100 ib_write_bw -d urxe0 -F -n 1000)
@@ -70,7 +70,7 @@ for _ in {1..300}; do
 		/proc/net/tcp6 2>/dev/null && break
 	sleep 0.1
 done
-# its network for the TCP connection of perftest; other namespaces are its own
+# the same network, for the TCP connection of perftest; separate other namespaces
 words=("${run[@]}" --rm --ipc "container:$server")
 words=("${words[@]/none/container:$server}")
 out=$("${words[@]}" "$image" timeout 100 ib_write_bw -d urxe0 -F -n 1000 \

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Carries out jobs as CI systems do, as far as action.yml and the GitLab
-include need it.
+"""Run jobs as CI systems do, as far as action.yml and the GitLab include need it.
 
-GitHub: the steps of a composite action, and steps of a job after it.  Each is a
-process of its own; $GITHUB_ENV, $GITHUB_PATH and $GITHUB_OUTPUT are read when it
-has ended.  What a step left running goes on.
+GitHub: the steps of a composite action, and steps of a job after it.  Each step is a
+process; $GITHUB_ENV, $GITHUB_PATH and $GITHUB_OUTPUT are read when it has ended.
+Background processes of a step continue to run.
 """
 
 import os
@@ -16,17 +15,17 @@ import time
 
 import yaml
 
-LIMIT = 1500  # seconds for one step, which may be a build: only a hang takes longer
-# what the runner does not take from $GITHUB_ENV
+LIMIT = 1500  # time limit of a step in seconds, including a build
+# variables in $GITHUB_ENV that the runner ignores
 BLOCKED = {"NODE_OPTIONS"}
 
 
 class Failed(Exception):
-    """A step has failed; says what it printed."""
+    """A step has failed; the text has its output."""
 
 
 def lines_of(path):
-    """The NAME=value and NAME<<END entries of such a file."""
+    """Return the NAME=value and NAME<<END entries of a file."""
     found, lines = {}, iter(path.read_text().splitlines())
     for line in lines:
         if heredoc := re.fullmatch(r"([^=<]+)<<(.+)", line):
@@ -47,7 +46,7 @@ def lines_of(path):
 
 
 class Job:
-    """A job of GitHub's CI in this machine's environment."""
+    """A job of GitHub Actions in the environment of this machine."""
 
     def __init__(self, **env):
         self.temp = pathlib.Path(tempfile.mkdtemp(prefix="job."))
@@ -68,7 +67,7 @@ class Job:
         self.path = []
 
     def step(self, script, shell="bash", env=(), fails=False):
-        """Run one step; what it printed, and what it gave as outputs."""
+        """Run one step.  Return its printed text and its outputs."""
         commands = {}
         for name in ("ENV", "PATH", "OUTPUT"):
             commands[name] = self.files / name
@@ -84,7 +83,7 @@ class Job:
         now.update({f"GITHUB_{k}": str(v) for k, v in commands.items()})
         now["PATH"] = os.pathsep.join([*self.path, now["PATH"]])
         began = time.monotonic()
-        # what a step leaves running holds no pipe that we wait for
+        # a file, not a pipe: background processes would keep a pipe open
         out = self.files / "out"
         with out.open("wb") as to:
             done = subprocess.run(["env", *words], env=now, cwd=self.temp,
@@ -101,7 +100,7 @@ class Job:
         return text, lines_of(commands["OUTPUT"])
 
     def uses(self, directory, fails=False, **given):
-        """Carry out the composite action in a directory; its outputs."""
+        """Run the composite action in a directory.  Return its printed text and outputs."""
         action = yaml.safe_load((directory / "action.yml").read_text())
         unknown = given.keys() - {k.replace("-", "_") for k in action["inputs"]}
         if unknown:
@@ -114,7 +113,7 @@ class Job:
         def fill(text):
             def value(match):
                 if match[1] not in context:
-                    raise Failed(f"nothing is known of {match[0]}")
+                    raise Failed(f"unknown expression {match[0]}")
                 return context[match[1]]
 
             return re.sub(r"\$\{\{ *(.*?) *\}\}", value, str(text))
@@ -122,7 +121,7 @@ class Job:
         printed = ""
         for step in action["runs"]["steps"]:
             if "${{" in step["run"]:
-                raise Failed("an input in a script is code of whoever gave it")
+                raise Failed("an input in a script would be executed as code")
             env = {k: fill(v) for k, v in step.get("env", {}).items()}
             env["GITHUB_ACTION_PATH"] = str(directory)
             last = step is action["runs"]["steps"][-1]

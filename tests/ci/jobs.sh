@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# jobs.sh: jobs of other people's CI, in a sandbox.  77: skipped.
+# jobs.sh: run action.py and gitlab.py in a sandbox.  Exit status 77: skipped.
 here=$(realpath "$(dirname "$0")")
 source=$(realpath "$here/../..")
 

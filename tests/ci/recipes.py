@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""recipes.py URXE ZOO: the recipes of docs/adversary.md, as they stand there.
+"""recipes.py URXE ZOO: run the recipes of docs/adversary.md.
 
-The steps, scripts and rules are taken from the page and carried out in the
-environment that the action and the include make (jobs.sh tests those), with
-animals of the zoo for ./my-test: the wrong ones fail, their twins pass.
+The steps, scripts and rules are read from the page, and run in the environment that
+the action and the include set up (jobs.sh tests those).  ./my-test is a program of the
+zoo: the buggy version must fail, the corrected one must pass.
 """
 
 import os
@@ -27,13 +27,14 @@ page = (pathlib.Path(__file__).resolve().parents[2] /
         "docs/adversary.md").read_text()
 recipes = page[page.index("\n## Recipes\n"):page.index("\n## Stock programs\n")]
 
-SEEDS = 8  # in place of 60, which take their time where all is well
-# found by the adversary, and by the referee, with the first seeds; the status
+SEEDS = 8  # instead of 60, which take too long if none fails
+# programs whose bug the adversary or the referee finds with the first seeds, and the
+# exit status
 WRONG = {"source-reused": 1, "ah-destroyed": 9}
 
 
 def block(after):
-    """The indented lines that follow the line that begins so."""
+    """Return the indented block after the line that begins with @after."""
     match = re.search(rf"^{re.escape(after)}[^\n]*:\n\n((?:    .*\n|\n)+)",
                       recipes, re.MULTILINE)
     assert match, f"no recipe after {after!r}"
@@ -57,7 +58,7 @@ def steps_gitlab():
     assert about["extends"] == ".urxe", about
     script = about["script"]
     assert all(isinstance(line, str) for line in script), script
-    # one script, that stops at the first line that fails
+    # one script, which stops at the first line that fails
     return ["\n".join(script[:-1] + [fewer(script[-1])])]
 
 
@@ -66,7 +67,7 @@ def steps_make():
 
 
 def job_with(animal, how):
-    """A job with ./my-test, in the environment that the action makes."""
+    """Return a job with ./my-test, in the environment that the action sets up."""
     lines = subprocess.run(["urxe", "env", "--github", "--fabric", "job-17"],
                            check=True, text=True,
                            stdout=subprocess.PIPE).stdout
@@ -88,13 +89,13 @@ def carry_out(name, steps):
         for script in steps[:-1]:
             ours.step(script)
         said, _ = ours.step(steps[-1], fails=True)
-        for want in (f"exit status {status};", "the same again",
+        for want in (f"exit status {status};", "to repeat the run:",
                      "--check --exitcode 9 --adversary="):
             assert want in said, f"{name}, {animal}: no {want!r} in\n{said}"
 
 
 def which_knob():
-    """The loop that asks each knob; it stands before the recipes."""
+    """The loop over the options of the adversary, before the recipes."""
     loop = re.search(r"^    for k in (?:.*\n)+?    done$", page, re.MULTILINE)
     said, _ = job_with("source-reused", "-w").step(
         loop[0].replace("--adversary=3,", "--adversary=1,"))
@@ -102,7 +103,7 @@ def which_knob():
 
 
 def other_seeds():
-    """The expressions that a workflow has in place of 60."""
+    """The expressions for a workflow that replace 60."""
     values = {"github.run_number": "7", "matrix.seeds": "1-30"}
     found = re.findall(r"`(sweep:[^`]*)`", recipes)
     assert len(found) == 2, found
@@ -132,7 +133,7 @@ def main():
         pathlib.Path(tmp, "urxe").symlink_to(urxe)
         os.environ["PATH"] = f"{tmp}:{os.environ['PATH']}"
         os.environ["URXE_DIR"] = fabrics
-        tempfile.tempdir = tmp  # the jobs'
+        tempfile.tempdir = tmp  # for the jobs
         for name in ("URXE_ADVERSARY", "URXE_FABRIC", "LD_PRELOAD"):
             os.environ.pop(name, None)
         carry_out("GitHub", steps_github())

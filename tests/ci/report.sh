@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The report at the end of ./check: what failed, the end of what it printed, and
-# the command that repeats it; the sum and the exit status.
+# The report at the end of ./check: for each failure its name, the end of its output,
+# and the command that repeats it; the summary; the exit status.
 set -u
 cd "$(dirname "$0")/../.." || exit 99
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 
-# has TEXT FILE: a line of the file is that text.
+# has TEXT FILE: check that a line of the file equals the text.
 has()
 {
 	grep -qxF -- "$1" "$2" || { echo "no line '$1' in:"; cat "$2"; exit 1; }
 }
 
-# A build directory with the results of "meson test", and a meson that runs nothing.
+# A build directory with results of "meson test", and a meson that runs no tests
 mkdir -p "$dir/build/meson-logs" "$dir/bin"
 printf '#!/bin/sh\nexit 1\n' >"$dir/bin/meson"
 chmod +x "$dir/bin/meson"
@@ -24,7 +24,7 @@ cat >"$dir/build/meson-logs/testlog.json" <<'END'
 {"name": "urxe:abi / abi", "stdout": "no library\n", "result": "SKIP", "duration": 0.1, "returncode": 77}
 END
 
-# shellcheck disable=SC2016 # the inner shell's
+# shellcheck disable=SC2016 # for the inner shell
 PATH=$dir/bin:$PATH bash -c '
 	. .ci/setup.sh
 	. .ci/steps.sh
@@ -38,7 +38,7 @@ status=$?
 
 [[ $status == 1 ]] || { echo "exit status $status"; exit 1; }
 has '2 passed, 2 failed, 2 skipped' "$dir/out"
-# it is named when it fails, and again in the report
+# the name is printed when the step fails, and in the report
 awk '/^FAILED: a step that fails$/ { n++ } n == 2' "$dir/err" >"$dir/report"
 has 'FAILED: a step that fails' "$dir/report"
 has '  61' "$dir/report"

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A seccomp filter like those that container runtimes have by default.
+"""A seccomp filter like the default ones of container runtimes.
 
-What docker and podman refuse to a container without capabilities is refused
-here, with the same errno.  They list what they allow; this lists what they do
-not, because it is shorter.  `old` is their filter on a kernel before 4.8, and
-that of many a hardened cluster: nobody looks into another process's memory.
+It refuses the system calls that docker and podman refuse to a container without
+capabilities, with the same errno.  Their filters list allowed system calls; this one
+lists forbidden ones, which are fewer.  `old` is the filter that they use on kernels
+before 4.8, and that some hardened clusters use: it also forbids access to the memory
+of other processes.
 """
 
 import errno
@@ -24,7 +25,7 @@ set_mempolicy setdomainname sethostname setns settimeofday swapoff swapon sysfs
 syslog umount2 unshare uselib userfaultfd ustat vhangup vmsplice
 """.split()
 OLD = ["process_vm_readv", "process_vm_writev", "ptrace"]
-NEWEST = "futex_waitv"  # what came later they do not know: ENOSYS
+NEWEST = "futex_waitv"  # ENOSYS for later system calls, which the runtimes do not know
 PERSONALITIES = [0, 8, 0x20000, 0x20008, 0xffffffff]
 NEW_NAMESPACES = 0x7e020000  # flags of clone
 FAMILIES = [38, 40]  # AF_ALG, AF_VSOCK
@@ -36,7 +37,7 @@ ARCHES = {"x86_64": 0xc000003e, "aarch64": 0xc00000b7}
 
 
 def numbers(names):
-    """The numbers of those system calls that this machine has."""
+    """Return the numbers of those system calls that this architecture has."""
     source = "#include <asm/unistd.h>\n" + "".join(
         f"number {name} __NR_{name}\n" for name in names)
     out = subprocess.run(["cc", "-E", "-P", "-x", "c", "-"], input=source,
@@ -47,7 +48,7 @@ def numbers(names):
 
 
 def program(old=False, more=()):
-    """The filter as the kernel takes it; it refuses `more` system calls, too."""
+    """Return the filter for the kernel; it also refuses the system calls in `more`."""
     refused = [*REFUSED, *(OLD if old else []), *more]
     nr = numbers([*refused, NEWEST, "clone", "clone3", "personality", "socket"])
     code = []

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# What lib.sh makes of a pair whose client is too early, or fails: no test
-# waits for the other one.
+# lib.sh with a client that is too early, or that fails: no process waits for the
+# other one.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# Programs that do as they are told in each run: a word of $1 each.
+# in_turn WHO WORD...: the program WHO, whose behaviour in each run is the next WORD
 # shellcheck disable=SC2317 # lib.sh calls it
 in_turn() # WHO WORD...
 {
@@ -24,7 +24,7 @@ in_turn() # WHO WORD...
 		timeout 3600 sleep infinity
 		;;
 	waits) timeout 3600 sleep infinity ;;
-	late) # no child of this process yet when the client has failed
+	late) # no child process exists when the client fails
 		turn=$((${EPOCHREALTIME/[.,]/} + 300000))
 		while ((${EPOCHREALTIME/[.,]/} < turn)); do
 			:
@@ -33,7 +33,7 @@ in_turn() # WHO WORD...
 		;;
 	fails) return 1 ;;
 	works) ;;
-	*) echo "turn $turn: one too many"; return 1 ;;
+	*) echo "turn $turn: not expected"; return 1 ;;
 	esac
 }
 
@@ -65,10 +65,10 @@ runs() # NAME STATUS TURNS SERVER... -- CLIENT...
 	report $? "$1"
 }
 
-runs 'all is well' 0 1 works -- works
+runs 'no failure' 0 1 works -- works
 runs 'too early once' 0 2 waits works -- rejected works
-runs 'too early, in other words' 0 3 waits waits works -- event rejected works
-runs 'too early, and it hangs' 0 2 waits works -- hangs works
+runs 'too early, other message' 0 3 waits waits works -- event rejected works
+runs 'too early, and the client hangs' 0 2 waits works -- hangs works
 runs 'rejected for another reason' 1 1 waits -- refused
 runs 'the client fails' 1 1 waits -- fails
 runs 'the client fails before the server has started' 1 1 late -- fails

@@ -9,16 +9,16 @@ if ! fio --enghelp 2>/dev/null | grep -qw rdma; then
 	exit 77
 fi
 
-# fio connects with no RNR retries, so the receiver of SENDs posts a receive
-# for each block at once.  With fewer, or with --verify, for which it takes
-# longer to post them again, the sender's QP ends with RNR_RETRY_EXC_ERR, and
-# fio waits for ever at both ends, as with any device.  The client's side is "write" whatever the verb is.
+# fio connects without RNR retries, so the receiver of SENDs posts a receive for each
+# block at once.  With fewer receives, or with --verify, which delays posting them
+# again, the sender gets RNR_RETRY_EXC_ERR, and both fio processes wait forever, as with
+# any device.  The client's side is "write" for all verbs.
 blocks=64
 want='err= 0'
 for verb in write read send; do
 	next_port
 	common="--ioengine=rdma --port=$port --bs=64k --size=4m --thread"
-	# shellcheck disable=SC2086 # words are meant
+	# shellcheck disable=SC2086 # the options are words
 	duo "fio, verb $verb" fio --name=receiver $common --rw=read \
 		--iodepth=$blocks -- fio --name=sender $common --rw=write \
 		--verb=$verb --iodepth=16 --hostname=127.0.0.1

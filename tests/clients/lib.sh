@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
-# What the client tests share.  $URXE is the urxe command.
+# Common functions of the client tests.  $URXE is the urxe command.
 
 set -u
 export LC_ALL=C
 failed=0
 passed=0
 
-# Not with a sanitizer's library, with which procps has been seen to hang.
+# Without the library of a sanitizer, with which procps sometimes hangs
 pgrep()
 {
 	LD_PRELOAD='' command pgrep "$@"
@@ -18,7 +18,7 @@ pkill()
 	LD_PRELOAD='' command pkill "$@"
 }
 
-# Programs of a package that may be missing.
+# need COMMAND...: skip the test unless the commands are installed.
 need()
 {
 	local cmd
@@ -31,7 +31,7 @@ need()
 	done
 }
 
-# UCX with its transports of verbs: Debian's 1.23 has none.
+# Check that UCX has its verbs transports; Debian's 1.23 does not.
 ucx_has_verbs()
 {
 	ucx_info -b 2>/dev/null | grep -q '#define HAVE_IB '
@@ -46,7 +46,7 @@ need_ucx_verbs()
 	fi
 }
 
-# long COMMAND...: run it only in "./check --long".
+# long COMMAND...: run the command only in "./check --long".
 long()
 {
 	[[ ! ${URXE_TEST_LONG-} ]] || "$@"
@@ -63,7 +63,8 @@ report() # STATUS NAME
 	fi
 }
 
-# check NAME PATTERN COMMAND...: with the device it succeeds and prints that.
+# check NAME PATTERN COMMAND...: check that the command succeeds with the device, and
+# that its output matches PATTERN.
 check()
 {
 	local name=$1 pattern=$2 status=0 out
@@ -84,36 +85,34 @@ finish()
 	exit
 }
 
-# A program with the device, for LIMIT seconds at most: only a hang takes so
-# long, on the busiest machine, too.  URXE_TEST_RUN has more options for "urxe
-# run".
+# urxe_run COMMAND...: run a program with the device, for at most LIMIT seconds, which
+# suffice on a busy machine.  URXE_TEST_RUN has more options for "urxe run".
 LIMIT=${URXE_TEST_LIMIT:-600}
 urxe_run()
 {
-	# shellcheck disable=SC2086 # words are meant
+	# shellcheck disable=SC2086 # the options are words
 	timeout -k 2 "$LIMIT" "$URXE" run ${URXE_TEST_RUN-} -- "$@"
 }
 
-# End a program that urxe_run has in the background.
+# End a background program that was started with urxe_run.
 stop() # PID
 {
-	# the time limit's process, which passes it on; it may not have started
+	# signal timeout, which forwards it; it may not have started yet
 	until pkill -P "$1" || ! kill -0 "$1"; do
 		sleep 0.01
 	done
 	wait "$1"
 } 2>/dev/null
 
-# Is there a GID at this index?
+# has_gid INDEX: check that a GID exists.
 has_gid()
 {
 	urxe_run cat "/sys/class/infiniband/urxe0/ports/1/gids/$1" 2>/dev/null |
 		grep -q '[1-9a-f]'
 }
 
-# A TCP port that nobody listens on, another one with every call: from a
-# region that depends on the process, so that suites may run side by side.
-# The answer is in $port.
+# Set $port to a free TCP port, a new one at each call.  The range depends on the
+# process, so that suites can run in parallel.
 port=$((20000 + $$ * 97 % 12000))
 next_port()
 {
@@ -131,8 +130,8 @@ listening() # PORT
 		/proc/net/tcp6 2>/dev/null
 }
 
-# await PID COMMAND...: until the command succeeds, or the program that
-# urxe_run has in the background has ended.
+# await PID COMMAND...: wait until the command succeeds, or the background program PID
+# has ended.
 await()
 {
 	until "${@:2}" || ! kill -0 "$1" 2>/dev/null; do
@@ -140,7 +139,7 @@ await()
 	done
 }
 
-# Until somebody listens on $port, by TCP or rdma_cm, or PID has ended.
+# Wait until a process listens on $port, over TCP or rdma_cm, or PID has ended.
 wait_listening() # PID
 {
 	await "$1" somebody_listens
@@ -157,8 +156,8 @@ cm_listening() # PORT
 		grep -q " port $1 .* listen "
 }
 
-# pair NAME SERVER-AND-CLIENT-COMMAND...: run it as server and, when that
-# listens on $port, as client.
+# pair NAME COMMAND...: run the command as server and, when that listens on $port, as
+# client.
 pair()
 {
 	local name=$1
@@ -167,13 +166,13 @@ pair()
 	duo "$name" "$@" -- "$@" localhost
 }
 
-# duo NAME SERVER-COMMAND... -- CLIENT-COMMAND...: the client runs when the
-# server listens on $port.  Both must succeed, and the client's output must
-# match the pattern in $want, if there is one.  Their standard input is $input.
+# duo NAME SERVER-COMMAND... -- CLIENT-COMMAND...: run the client when the server
+# listens on $port.  Both must succeed, and the output of the client must match $want,
+# unless that is empty.  Their standard input is $input.
 want=.
 input=/dev/null
 work=$(mktemp -d)
-# not by a child that is killed before it has forgotten this
+# not in a child process that is killed before it has reset the trap
 trap '[[ $BASHPID != "$$" ]] || rm -rf "$work"' EXIT
 duo()
 {
@@ -197,8 +196,8 @@ duo()
 	fi
 }
 
-# How each is run, and what tells that the server may be asked: between hosts
-# it is another way.
+# How the programs are run, and how a listening server is detected.  Tests between
+# hosts replace these functions.
 run_server()
 {
 	urxe_run "$@"
@@ -214,9 +213,9 @@ server_listens()
 	somebody_listens
 }
 
-# serve_and_ask OUT SERVER-COMMAND... -- CLIENT-COMMAND...: what they print is
-# in OUT.server and OUT.client.  A server whose client has failed is ended, and
-# both are run again where the client was too early.
+# serve_and_ask OUT SERVER-COMMAND... -- CLIENT-COMMAND...: run both, with their output
+# in OUT.server and OUT.client.  If the client fails, the server is ended.  If the
+# client was too early, both are run again.
 serve_and_ask()
 {
 	local out=$1 serve=() tries=0 status
@@ -255,15 +254,15 @@ serve_and_ask_once() # CLIENT-COMMAND...
 	wait $serving
 }
 
-# Was the client rejected because nobody listens (reason 8)?  A server of
-# perftest -R shakes hands by TCP before it calls rdma_listen.
+# Check whether the client was rejected because no process listens (reason 8).  A server
+# of perftest -R does its TCP handshake before it calls rdma_listen.
 came_early() # FILE
 {
 	grep -qE 'RDMA_CM_EVENT_REJECTED[,;] error:? 8\b|CM event bl blka 8$' \
 		"$1"
 }
 
-# Some clients wait for ever then.
+# End a client that was too early; some clients wait forever then.
 end_if_early() # PID FILE
 {
 	await "$1" came_early_slowly "$2"
@@ -276,6 +275,6 @@ came_early_slowly() # FILE
 	came_early "$1"
 }
 
-# rping with a repaired exit status, for those who source this.
+# rping with a corrected exit status, for scripts that source this file
 # shellcheck disable=SC2034
 rping=$(realpath "$(dirname "${BASH_SOURCE[0]}")/rping")

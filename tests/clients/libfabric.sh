@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# libfabric's verbs provider: it lists the device, and fi_pingpong runs over
-# its endpoints between two processes: msg, dgram, and rdm layered on each.
+# The verbs provider of libfabric: it lists the device, and fi_pingpong runs between
+# two processes over its endpoints: msg, dgram, and rdm layered on each.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh"
 need fi_info fi_pingpong
@@ -15,8 +15,8 @@ for line in 'domain: urxe0$' 'type: FI_EP_MSG$' 'type: FI_EP_DGRAM$' \
 	report $? "fi_info: $line"
 done
 
-# With RxM each process creates a CQ for FI_UNIVERSE_SIZE peers, 256 unless that
-# is set: 262144 entries, 34 MiB of shared memory.
+# With RxM each process creates a CQ for FI_UNIVERSE_SIZE peers, by default 256: 262144
+# entries, 34 MiB of shared memory.
 free_mib=$(df --output=avail -m "$URXE_DIR" | tail -n 1)
 if [[ $free_mib -lt 96 && ! ${FI_UNIVERSE_SIZE-} ]]; then
 	echo "RxM for 16 peers: $URXE_DIR has only $free_mib MiB"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# The programs that list devices, as the user who runs this and, as root, as
-# an unprivileged user.
+# The programs that list devices, as the current user and, if that is root, also as an
+# unprivileged user.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh"
 need ibv_devices ibv_devinfo
@@ -36,14 +36,14 @@ if command -v python3 >/dev/null; then
 		'import os; print(os.listdir("/sys/class/infiniband"))'
 fi
 
-# No trace outside the fabric: without urxe there is no such device.
+# Without urxe no program finds the device.
 if ibv_devices 2>/dev/null | grep -q urxe0; then
 	report 'seen' 'not seen without urxe run'
 else
 	report 0 'not seen without urxe run'
 fi
 
-# The same for an unprivileged user, in a fabric of his own.
+# The same as an unprivileged user, in a separate fabric
 if [[ $(id -u) == 0 ]] && command -v setpriv >/dev/null; then
 	base=$(mktemp -d "$(dirname "$URXE_DIR")/urxe-test-XXXXXX")
 	chown 65534:65534 "$base"
@@ -54,11 +54,11 @@ if [[ $(id -u) == 0 ]] && command -v setpriv >/dev/null; then
 			--clear-groups "$URXE" run -- "$@"
 	}
 	if ! unprivileged true 2>/dev/null; then
-		echo "skipped: nobody cannot run $URXE"
+		echo "skipped: the user nobody cannot execute $URXE"
 	else
 		for cmd in 'ibv_devices' 'ibv_devinfo -v' 'rdma dev'; do
 			command -v "${cmd%% *}" >/dev/null || continue
-			# shellcheck disable=SC2086 # words are meant
+			# shellcheck disable=SC2086 # the options are words
 			unprivileged $cmd 2>&1 | grep -q urxe0
 			report $? "$cmd as nobody"
 		done

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of many sizes and a few collective operations, by Open MPI's C
-library alone (no mpi.h, no mpi4py): its handles are addresses of symbols.  The
-argument is the largest size, in bytes."""
+"""Messages of many sizes and a few collective operations, with the C library of Open MPI
+(no mpi.h, no mpi4py): its handles are addresses of symbols.  The argument is the
+largest size in bytes."""
 import ctypes
 import sys
 
@@ -38,7 +38,7 @@ def pattern(size, seed):
 
 
 def ping_pong(rank, size):
-    """There and back; what comes is what was sent."""
+    """Send a message back and forth, and check the data."""
     other = 1 - rank
     mine = pattern(size, rank)[:size]
     theirs = ctypes.create_string_buffer(size + 1)
@@ -49,7 +49,7 @@ def ping_pong(rank, size):
         else:
             call('MPI_Recv', theirs, *args, None)
     if theirs.raw[:size] != pattern(size, other)[:size]:
-        sys.exit(f'rank {rank}: {size} bytes arrived broken')
+        sys.exit(f'rank {rank}: {size} bytes: wrong data')
 
 
 def all_reduce(rank, ranks, count):

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 need mpirun ompi_info python3
 if ! ompi_info 2>/dev/null | grep -q 'MCA pml: ucx'; then
-	echo "skipped: this Open MPI has no UCX PML"
+	echo "skipped: this Open MPI was built without the UCX PML"
 	exit 77
 fi
 need_ucx_verbs

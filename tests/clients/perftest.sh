@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# perftest.sh lat|bw|types: Debian's perftest between two processes: RC, and
-# with "types" the other transports, SRQ, multicast and rdma_cm.
+# perftest.sh lat|bw|types: Debian's perftest between two processes: RC; with "types"
+# the other transports, SRQ, multicast and rdma_cm.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh"
 need ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_send_lat ib_send_bw \
 	ib_atomic_lat ib_atomic_bw
 
-# a line of results: sizes and figures
+# pattern of a line of results
 want='^ *[0-9]+ +[0-9]+ +[0-9.]+'
 
 perf() # PROGRAM OPTIONS...
@@ -37,7 +37,7 @@ if [[ $what == types ]]; then
 	done
 	long perf ib_send_bw --use-srq -n 500
 	perf ib_send_bw --use-srq -n 500 -q 4
-	# a multicast group's GID is no mapped IPv4 one, nor may ours be
+	# the GID of a multicast group is not IPv4-mapped, so the port's must not be either
 	long perf ib_send_bw -c UD -g -x 0 -n 500 -s 1024
 	perf ib_send_bw -c UD -g -x 1 -n 500 -s 1024
 	perf ib_write_bw -R -n 500
@@ -63,7 +63,7 @@ done
 long perf "ib_atomic_$what" -n 1000
 perf "ib_atomic_$what" -n 1000 -A CMP_AND_SWAP
 
-# sleeping on events, where the program has it
+# with completion events, if the program supports them
 for op in read write atomic; do
 	if "ib_${op}_$what" --help 2>&1 | grep -q -- '--events'; then
 		long perf "ib_${op}_$what" -n 500 -e
@@ -71,7 +71,7 @@ for op in read write atomic; do
 done
 perf "ib_send_$what" -n 500 -e
 
-# several at once, message sizes at the edges, MTUs, another GID
+# several QPs, smallest and largest messages, MTUs, another GID
 if [[ $what == lat ]]; then
 	long perf ib_write_lat -n 500 -I 0
 	long perf ib_send_lat -n 500 -s 1

@@ -4,12 +4,12 @@
 
 pyverbs.py [--tree DIR] [MODULE...]
 
-Runs the modules, or all that are not for one vendor's device.  With --tree
-those that tests/abi/build-release -p left in DIR, which tests/abi/run-with
-has to load; else those of the system's python3-pyverbs.
+Run the modules, or all modules that are not specific to a vendor's device.  With
+--tree, use the build of tests/abi/build-release -p in DIR, which tests/abi/run-with
+must load; otherwise the system's python3-pyverbs.
 
-Fails if a test fails, if one is skipped for a reason that is not in MAY_SKIP,
-or if there is no result of one.
+Fail if a test fails, if a test is skipped for a reason that is not in MAY_SKIP, or if
+a test has no result.
 """
 
 import argparse
@@ -27,10 +27,9 @@ import tempfile
 
 SOURCE = pathlib.Path("/usr/share/doc/rdma-core/tests")
 VENDORS = re.compile(r"test_(mlx5|efa|cuda)")
-LIMIT = 600  # seconds for a module that hangs
+LIMIT = 600  # time limit of a module, in seconds
 
-# What may be skipped: what the tests' names begin with, what the reason they
-# give says.
+# Permitted skips: prefix of the test's name, and text in the reason
 MAY_SKIP = {
     "raw packets": (r"tests\.test_(qp|qpex)\.", r"(?i)raw ?packet|QP type 8 "),
     "flow steering": (r"tests\.test_flow\.", ""),
@@ -49,11 +48,11 @@ HUGE_PAGES = pathlib.Path(
     "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 HUGE_PAGES_WANTED = 16
 
-# Python's garbage collector clears the objects of a cycle in any order.  The
-# resources of a skipped test are such a cycle with Python 3.13.  pyverbs then
-# calls ibv_close_device first, and ibv_destroy_cq with a CQ of that context,
-# which is a use after free with any device.  So no cycle is collected: each
-# module's process gives everything back when it exits.
+# The garbage collector of Python clears the objects of a cycle in any order.  With
+# Python 3.13 the resources of a skipped test are such a cycle: pyverbs may call
+# ibv_close_device first, and then ibv_destroy_cq with a CQ of that context, which is a
+# use after free with any device.  So the collector is disabled: the process of a module
+# releases everything when it exits.
 RUNNER = """
 import gc, json, multiprocessing, sys, unittest
 gc.disable()
@@ -76,7 +75,7 @@ json.dump({
     "failed": {t.id(): text for t, text in result.failures + result.errors},
     "skipped": {t.id(): why for t, why in result.skipped},
 }, open(result_file, "w"))
-gc.freeze()  # at the exit a disabled collector runs, too
+gc.freeze()  # at exit, a disabled collector runs as well
 """
 
 
@@ -132,7 +131,7 @@ def skip_reason(test, why):
 
 @contextlib.contextmanager
 def huge_pages():
-    """Reserve some while the tests run, if none are and this is root."""
+    """Reserve huge pages during the tests, if none are reserved and this is root."""
     try:
         before = int(HUGE_PAGES.read_text())
         if before == 0:
@@ -147,7 +146,7 @@ def huge_pages():
 
 
 def report(where, module, result):
-    """Print what became of a module's tests; how many went wrong."""
+    """Print the results of a module's tests.  Return the number of failures."""
     wrong = 0
     print(f"{module}: " + ", ".join(
         f"{len(result[kind])} {kind}"
@@ -160,7 +159,7 @@ def report(where, module, result):
         reason = skip_reason(test, why)
         reasons[reason] += 1
         if not reason:
-            print(f"  SKIPPED without need: {test}: {why}")
+            print(f"  SKIPPED for an unexpected reason: {test}: {why}")
             wrong += 1
     for reason, count in reasons.items():
         if reason:
@@ -184,7 +183,7 @@ def main():
         source = args.tree.resolve() / "source/tests"
         os.environ["PYTHONPATH"] = str(args.tree.resolve() / "build/python")
     if not any((source / name).exists() for name in ("base.py.gz", "base.py")):
-        print(f"skipped: {source} is not there (package python3-pyverbs)")
+        print(f"skipped: {source} does not exist (package python3-pyverbs)")
         return 77
     if subprocess.run(["/usr/bin/python3", "-c", "import pyverbs.device"],
                       stderr=subprocess.DEVNULL, check=False).returncode:

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# qperf's tests of RC between two processes.  On Ethernet qperf connects by
-# rdma_cm or not at all, and it has that for RC only.
+# The RC tests of qperf, between two processes.  On Ethernet qperf needs rdma_cm to
+# connect, which it supports for RC only.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh"
 need qperf
@@ -25,7 +25,7 @@ measure() # TEST
 	[[ $status == 0 ]] || echo "$out"
 }
 
-# each takes a second
+# each test takes a second
 for test in rc_bi_bw rc_rdma_read_bw rc_rdma_write_poll_lat \
 	ver_rc_compare_swap ver_rc_fetch_add; do
 	measure $test

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# ibv_rc_pingpong between two processes.
+# ibv_rc_pingpong between two processes
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh"
 need ibv_rc_pingpong
@@ -16,7 +16,7 @@ pingpong() # OPTIONS...
 
 pingpong -g 0
 pingpong -g 0 -e
-# get event, arm, poll: it fails if there is nothing to poll
+# after an event it arms and polls; it fails without a completion
 if grep -q -- --ts <<<"$help"; then
 	pingpong -g 0 -e -t
 	for _ in {2..7}; do
@@ -49,7 +49,7 @@ pair 'first of two pairs' ibv_rc_pingpong -g 0 -n 2000 -p "$port" \
 	>"$work/first" &
 first=$!
 next_port
-port=$((port + 1)) # the other has not bound its port yet
+port=$((port + 1)) # the other pair has not bound its port yet
 pair 'second of two pairs' ibv_rc_pingpong -g 0 -n 2000 -p "$port"
 wait $first
 cat "$work/first"

@@ -1,14 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# rdmacm-utils: connections, datagrams, multicast and rsockets through
-# librdmacm, between two processes.
+# rdmacm-utils: connections, datagrams, multicast and rsockets, between two processes
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh"
 need rping ucmatose udaddy rdma_server rdma_client rdma_xserver rdma_xclient \
 	cmtime mckey rstream riostream udpong rcopy
 cd "$work" || exit 99
 
-# Addresses of this machine; the scripts of CI may have loopback only.
+# Addresses of this machine; CI machines may have the loopback only.
 host=$(ip -4 -o addr show scope global up 2>/dev/null |
 	sed -nE '1s/.* inet ([0-9.]+).*/\1/p')
 host=${host:-127.0.0.1}
@@ -17,8 +16,7 @@ host6=$(ip -6 -o addr show scope global up 2>/dev/null |
 [[ $host6 ]] || ! ip -6 -o addr show dev lo 2>/dev/null | grep -q '::1/' ||
 	host6=::1
 
-# meet PORT NAME SERVER... -- CLIENT...: as duo, for programs that have a
-# fixed port.
+# meet PORT NAME SERVER... -- CLIENT...: like duo, for programs with a fixed port
 meet()
 {
 	port=$1
@@ -26,7 +24,8 @@ meet()
 	duo "$@"
 }
 
-# both NAME COMMAND...: it takes -p PORT, and -s ADDRESS makes it a client.
+# both NAME COMMAND...: like pair, for commands with -p PORT, and -s ADDRESS for the
+# client
 both()
 {
 	local name=$1
@@ -43,11 +42,11 @@ rping_pair() # NAME ADDRESS ANY OPTIONS...
 		"$rping" -c -a "$2" -p "$port" "${@:4}"
 }
 
-want='' # rping says nothing when all is well
+want='' # rping prints nothing on success
 rping_pair 'rping, 1000 times, data checked' "$host" 0.0.0.0 -C 1000 -V
 long rping_pair 'rping, 10000 times' "$host" 0.0.0.0 -C 10000 -V
 rping_pair 'rping by the loopback address' 127.0.0.1 0.0.0.0 -C 10 -V
-# before rdma-core 40 it posts its receive in RESET, which is an error
+# before rdma-core 40, rping posts its receive in RESET, which fails
 [[ ${RDMA_CORE_RELEASE:-999} =~ ^3 ]] ||
 	rping_pair 'rping, its own QP' "$host" 0.0.0.0 -q -C 10
 [[ ! $host6 ]] ||
@@ -80,8 +79,7 @@ pair_of 'rdma_client' rdma_server rdma_client
 pair_of 'rdma_xclient' rdma_xserver rdma_xclient
 pair_of 'rdma_xclient, XRC' rdma_xserver rdma_xclient -c x
 
-# Releases from 59 on have other options, and a server that ends; before it
-# goes on for ever.
+# From release 59 on it has other options, and its server exits.
 connections()
 {
 	local status=0 server
@@ -106,13 +104,13 @@ connections()
 connections 100
 long connections 1000
 
-# it waits for ten messages; the sender does for its peer
+# the receiver waits for ten messages, the sender for its peer
 multicast() # NAME OPTIONS...
 {
 	local name=$1 status=0 server
 	shift
 
-	: >"$work/server" # what the one before has said
+	: >"$work/server" # discard the output of the previous test
 	urxe_run stdbuf -oL mckey -m 239.1.2.3 -b "$host" "$@" \
 		>"$work/server" 2>&1 &
 	server=$!
@@ -135,9 +133,8 @@ both 'rstream, nonblocking' rstream -T n -T v -S 65536 -C 100
 both 'rstream, served by a child' rstream -T f -S 1000 -C 1000
 both 'rstream, resolved by rdma_cm' rstream -T r -S 1000 -C 1000
 both 'riostream, data checked' riostream -T v -S 1000 -C 1000
-# Not all sizes of riostream: it spins on its memory without a call in which it
-# could yield, so with fewer idle CPUs than spinners each of its 100,000s of
-# messages takes a time slice.
+# Not all sizes of riostream: it polls memory in a loop without any call, so with fewer
+# idle CPUs than processes each of its more than 100,000 messages takes a time slice.
 for size in 64 4096 65536 1048576; do
 	both "riostream, $size bytes" riostream -S $size -C 100
 done

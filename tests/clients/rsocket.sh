@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Ordinary TCP programs whose sockets are librspreload's: nothing of them
-# goes through TCP.
+# TCP programs with librspreload: their data goes over RDMA only, not over TCP.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh"
 need iperf nc.traditional
@@ -9,7 +8,7 @@ cd "$work" || exit 99
 rspreload=$(find /usr/lib /usr/lib64 -name librspreload.so 2>/dev/null |
 	head -n 1)
 if [[ ! $rspreload || ! ${CMSTAT-} ]]; then
-	echo 'skipped: there is no librspreload'
+	echo 'skipped: librspreload is not installed'
 	exit 77
 fi
 
@@ -19,7 +18,7 @@ rs()
 	urxe_run sh -c 'LD_PRELOAD=$LD_PRELOAD:$0 exec "$@"' "$rspreload" "$@"
 }
 
-# By rdma_cm and by nothing else.
+# Check that the connection uses rdma_cm, and not TCP.
 only_cm()
 {
 	wait_listening "$1"
@@ -40,7 +39,7 @@ report "$status" iperf
 next_port
 status=0
 head -c 3000000 /dev/urandom >data
-# nc leaves when its standard input ends
+# nc exits at the end of its standard input
 mkfifo input
 exec 3<>input
 rs nc.traditional -l -p "$port" <input >copy 3<&- &

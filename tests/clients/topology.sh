@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# The PCI function behind the device as stock programs show it, and what scripts
-# make of /sys.  The host's functions are what they were.
+# The PCI function of the device in stock programs, and scripts that read /sys.  The
+# functions of the host are unchanged.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh"
 need ibv_devinfo
 
 slot=7578:ff:00.0
 if command -v lstopo-no-graphics >/dev/null; then
-	check 'lstopo: the function' "PCI $slot \(Ethernet\)" \
+	check 'lstopo: the PCI function' "PCI $slot \(Ethernet\)" \
 		lstopo-no-graphics --of console
 	check 'lstopo: the device' 'OpenFabrics "urxe0"' \
 		lstopo-no-graphics --of console
@@ -34,16 +34,16 @@ for port in /sys/class/infiniband/*/ports/*; do
 		echo "$i $raw $type $ndev"
 	done
 done'
-check 'a script: GID 3 is of RoCE v2' '^3 .*:.* RoCE v2 [a-z]' \
+check 'a script: GID 3 is RoCE v2' '^3 .*:.* RoCE v2 [a-z]' \
 	bash -c "$show_gids"
-check 'a script: GID 2 is of RoCE v1' '^2 .*:.* IB/RoCE v1 [a-z]' \
+check 'a script: GID 2 is RoCE v1' '^2 .*:.* IB/RoCE v1 [a-z]' \
 	bash -c "$show_gids"
-check 'a script: the function of an RDMA device' "/$slot/infiniband/urxe0$" \
+check 'a script: the PCI function of an RDMA device' "/$slot/infiniband/urxe0$" \
 	bash -c 'ls -d /sys/bus/pci/devices/*/infiniband/urxe0'
-check 'a script: the interface behind it' '^[a-z]' \
+check 'a script: the network interface of an RDMA device' '^[a-z]' \
 	ls /sys/class/infiniband/urxe0/device/net
 
-# every function of the host, with its files
+# print all PCI functions of the host, with their files
 host()
 {
 	# shellcheck disable=SC2016 # for the inner shell

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# UCX over the device: its transports are found, and ucx_perftest runs its
-# tests between two processes over each of them.
+# UCX finds its transports on the device, and ucx_perftest runs its tests between two
+# processes over each of them.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh"
 need ucx_perftest
 need_ucx_verbs
 export UCX_NET_DEVICES=urxe0:1 UCX_WARN_UNUSED_ENV_VARS=n
 
-# An ucx_perftest that is linked with MPI (Debian 13) is two ranks of that, unless
-# its standard input is a terminal: then it is server and client, as here.
+# If ucx_perftest is linked with MPI (Debian 13), it needs two ranks, unless its
+# standard input is a terminal: then it is server or client, as needed here.
 if ldd "$(command -v ucx_perftest)" | grep -q libmpi; then
 	coproc python3 -c 'import os, pty, sys
 ends = pty.openpty()
@@ -25,7 +25,7 @@ for tl in rc_verbs ud_verbs; do
 	report "$status" "ucx_info lists $tl on urxe0"
 done
 
-# the line of the sum
+# pattern of the summary line
 want='^Final: '
 perf() # TLS TEST
 {
@@ -54,7 +54,7 @@ for tls in rc_v ud_v; do
 	done
 done
 
-# by RoCE v1; else it takes v2 by itself
+# over RoCE v1; UCX selects v2 by default
 if has_gid 2; then
 	export UCX_IB_GID_INDEX=2
 	perf rc_v tag_lat
@@ -62,7 +62,7 @@ if has_gid 2; then
 	unset UCX_IB_GID_INDEX
 fi
 
-# the transports by themselves; verbs have no atomic swap
+# tests of single transports; verbs have no atomic swap
 uct() # TRANSPORT TEST [OPTIONS...]
 {
 	next_port
@@ -87,11 +87,11 @@ uct rc_verbs get -D zcopy -s 8192
 long uct rc_verbs put_bw -D zcopy -s 8192
 long uct rc_verbs get -D bcopy -s 8192
 
-# ways to wait, to call and to hand over data
+# different ways to wait, to call, and to pass data
 with_options() # TLS OPTIONS
 {
 	next_port
-	# shellcheck disable=SC2086 # words are meant
+	# shellcheck disable=SC2086 # the options are words
 	UCX_TLS=$1,self pair "ucx_perftest $1 tag_lat $2" \
 		ucx_perftest -p "$port" -t tag_lat -n 1000 -w 10 $2
 }

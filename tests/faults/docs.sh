@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# docs.sh URXE SOURCE: each rule that the documents and the help show is one, and what
-# is wrong is refused, with the word, before the program begins.
+# docs.sh URXE SOURCE: each rule in the documents and in the help is accepted.  Invalid
+# rules are refused before the program starts, with the invalid word.
 set -u
 URXE=$1
 docs=$2/docs
@@ -15,7 +15,7 @@ failed()
 	failures=$((failures + 1))
 }
 
-# "rule" makes a mark only if it is understood
+# understood RULE: check that the rule is accepted, so that the program runs.
 understood()
 {
 	[ "$("$URXE" run --fault "$1" -- echo begun 2>"$tmp/err")" = begun ]
@@ -36,23 +36,23 @@ while read -r rule; do
 done < <(rules)
 [ $n -ge 35 ] || failed "only $n rules in the documents"
 
-# those whose first argument is a QP
+# calls whose first argument is a QP
 for call in attach_mcast bind_mw destroy_qp detach_mcast modify_qp post_recv \
 	post_send qp_attach_comp_cntr query_ece query_qp set_ece wr_complete \
 	create_qp,no create_ah,no post_srq_recv,no; do
 	if understood "ibv_${call%,no}:qp=5:EIO"; then
-		[[ $call != *,no ]] || failed "$call: qp= is taken"
+		[[ $call != *,no ]] || failed "$call: qp= is accepted"
 	else
 		[[ $call = *,no ]] || failed "$call: qp= is refused"
 	fi
 done
 
-# the rule, and the word that is named
+# invalid rules, and the word that the message must contain
 while read -r rule word; do
 	if understood "$rule"; then
-		failed "$rule is taken"
+		failed "$rule is accepted"
 	elif ! grep -qF "\"$word\"" "$tmp/err"; then
-		failed "$rule: $word is not named: $(cat "$tmp/err")"
+		failed "$rule: the message lacks $word: $(cat "$tmp/err")"
 	fi
 done <<END
 ibv_reg_mr:nth=x:ENOMEM nth=x
@@ -88,15 +88,15 @@ rdma_connect:REJECTED=256 REJECTED=256
 rdma_connect:ADDR_ERROR ADDR_ERROR
 END
 
-# a file, with what is behind #, and one that is not there
+# a file with comments, and a file that does not exist
 printf '# nothing\n\n  ibv_alloc_pd:nth=1:ENOMEM\n#ibv_x:y\n' >"$tmp/rules"
 understood "@$tmp/rules" || failed "a file: $(cat "$tmp/err")"
 printf 'wr:LOC_PROT_ERR\nwrong\n' >"$tmp/rules"
-understood "@$tmp/rules" && failed "a file with a mistake is taken"
-grep -q '"wrong"' "$tmp/err" || failed "the file's mistake is not named"
-understood "@$tmp/nothing" && failed "a file that is not there is taken"
+understood "@$tmp/rules" && failed "a file with an invalid rule is accepted"
+grep -q '"wrong"' "$tmp/err" || failed "the message lacks the invalid rule of the file"
+understood "@$tmp/nothing" && failed "a file that does not exist is accepted"
 
-# of a file by any editor: what programs are told
+# URXE_FAULTS of the program, for files of different editors
 said_of_file()
 {
 	"$URXE" run --fault "@$tmp/rules" -- sh -c 'echo "$URXE_FAULTS"' 2>"$tmp/err"
@@ -108,27 +108,27 @@ printf '\357\273\277# by\r\n  # somebody; who\r\n\r\n\tcq:CQ_ERR \r\nwr:LOC_PROT
 for text in '' '# nothing; at all' 'cq:CQ_ERR\0\nwr:LOC_PROT_ERR' \
 	"cq:$(printf '%0200d' 1):CQ_ERR"; do
 	printf "$text" >"$tmp/rules"
-	understood "@$tmp/rules" && failed "a file with \"$text\" is taken"
+	understood "@$tmp/rules" && failed "a file with \"$text\" is accepted"
 	[ "$(wc -l <"$tmp/err")" = 1 ] || failed "\"$text\": $(cat "$tmp/err")"
 done
-understood "@$tmp" && failed "a folder is taken"
+understood "@$tmp" && failed "a directory is accepted"
 for ((i = 0; i < 65; i++)); do
 	echo "cq:nth=$((i + 1)):CQ_ERR"
 done >"$tmp/rules"
-understood "@$tmp/rules" && failed "65 rules are taken"
-grep -q '"cq:nth=65:CQ_ERR": there are too many' "$tmp/err" ||
+understood "@$tmp/rules" && failed "65 rules are accepted"
+grep -q '"cq:nth=65:CQ_ERR": too many rules' "$tmp/err" ||
 	failed "65 rules: $(cat "$tmp/err")"
 
-# several, and what was there before
+# several rules are appended to URXE_FAULTS
 said=$(URXE_FAULTS=$'wr:LOC_PROT_ERR\n# mine' "$URXE" run --fault cq:CQ_ERR \
 	--fault process:nth=9:KILL -- sh -c 'echo "$URXE_FAULTS"')
 [ "$said" = $'wr:LOC_PROT_ERR\n# mine\ncq:CQ_ERR\nprocess:nth=9:KILL' ] ||
 	failed "several rules: $said"
 
-# the doctor tells who has forgotten it
+# urxe doctor reports that URXE_FAULTS is set
 URXE_FAULTS=cq:CQ_ERR "$URXE" doctor | grep -q '^warn.*URXE_FAULTS is cq:CQ_ERR' ||
-	failed "the doctor does not see it"
+	failed "urxe doctor does not report URXE_FAULTS"
 URXE_FAULTS=wrong "$URXE" doctor | grep -q '^FAIL.*"wrong"' ||
-	failed "the doctor does not see what is wrong"
+	failed "urxe doctor does not report the invalid rule"
 
 [ $failures = 0 ]

@@ -420,7 +420,7 @@ START_TEST(it_says_that_it_was_a_fault)
 	len = pread(fileno(said), text, sizeof(text) - 1, 0);
 	ck_assert_int_gt(len, 0);
 	text[len] = 0;
-	ck_assert_msg(strstr(text, "a fault: ibv_alloc_pd") &&
+	ck_assert_msg(strstr(text, "injected fault: ibv_alloc_pd") &&
 			      strstr(text, rule),
 		      "said: %s", text);
 	ck_ok(ibv_close_device(ctx));

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# told.sh URXE CLIENT: who runs a program with faults is told which of them it
-# never met; and how often each program of several meets them.
+# told.sh URXE CLIENT: urxe run reports faults that never struck, and how often their
+# rules matched, in one and in several processes.
 set -u
 URXE=$1
 failures=0
@@ -19,7 +19,8 @@ failed()
 	failures=$((failures + 1))
 }
 
-# "status options... -- command" ends so, and says of its faults what is in $want
+# ends STATUS OPTION... -- COMMAND: run urxe run with these options, and check its exit
+# status, and that its report of the faults equals $want.
 want=
 ends()
 {
@@ -33,7 +34,7 @@ ends()
 	[ -z "$(ls -A "$tmp/t")" ] || failed "$*: left $(ls "$tmp/t")"
 }
 
-# what strikes is not told
+# faults that strike are not reported
 ends 1 --fault ibv_reg_mr:nth=1:ENOMEM -- client 1
 ends 2 --fault wr:nth=3:LOC_PROT_ERR -- client 5
 ends 137 --fault process:nth=3:KILL -- client 5
@@ -41,68 +42,68 @@ ends 1 --fault ibv_reg_mr:prog=client:nth=1:ENOMEM -- sh -c 'client 1'
 ends 137 --fault port:ms=20:LID_CHANGE --fault process:ms=40:KILL -- \
 	client 1000000000
 
-want='"ibv_reg_mr:nth=2:ENOMEM" never struck: it fitted 1 time'
+want='"ibv_reg_mr:nth=2:ENOMEM" never struck: it matched 1 time'
 ends 0 --fault ibv_reg_mr:nth=2:ENOMEM -- client 1
-# each process counts for itself, whether it was executed or forked
-want='"ibv_reg_mr:nth=2:ENOMEM" never struck: it fitted 3 times'
+# each process counts separately, after exec and after fork
+want='"ibv_reg_mr:nth=2:ENOMEM" never struck: it matched 3 times'
 ends 0 --fault ibv_reg_mr:nth=2:ENOMEM -- \
 	sh -c 'client 1 && (client 1) && exec client 1'
-want='"ibv_reg_mr:prog=server:ENOMEM" never struck: nothing fitted it'
+want='"ibv_reg_mr:prog=server:ENOMEM" never struck: nothing matched it'
 ends 0 --fault ibv_reg_mr:prog=server:ENOMEM -- client 1
-want='"wr:op=RDMA_READ:LOC_PROT_ERR" never struck: nothing fitted it
-"ibv_alloc_pd:p=0:EIO" never struck: it fitted 1 time
-"process:ms=3000000:KILL" never struck: nothing fitted it
-"rdma_listen:EIO" never struck: nothing fitted it'
+want='"wr:op=RDMA_READ:LOC_PROT_ERR" never struck: nothing matched it
+"ibv_alloc_pd:p=0:EIO" never struck: it matched 1 time
+"process:ms=3000000:KILL" never struck: nothing matched it
+"rdma_listen:EIO" never struck: nothing matched it'
 ends 0 --fault wr:op=RDMA_READ:LOC_PROT_ERR --fault ibv_alloc_pd:p=0:EIO \
 	--fault process:ms=3000000:KILL --fault rdma_listen:EIO -- client 1
-# of two that fit, the one that was first
-want='"ibv_reg_mr:nth=1:EIO" never struck: it fitted 1 time'
+# of two matching rules, the first one strikes
+want='"ibv_reg_mr:nth=1:EIO" never struck: it matched 1 time'
 ends 1 --fault ibv_reg_mr:nth=1:ENOMEM --fault ibv_reg_mr:nth=1:EIO -- client 1
-# wherever there is a place to count in
-want='"ibv_reg_mr:nth=2:ENOMEM" never struck: it fitted 1 time'
+# also with an invalid TMPDIR
+want='"ibv_reg_mr:nth=2:ENOMEM" never struck: it matched 1 time'
 TMPDIR=$tmp/nowhere ends 0 --fault ibv_reg_mr:nth=2:ENOMEM -- client 1
-# once for a whole sweep
-want='"ibv_reg_mr:nth=2:ENOMEM" never struck: it fitted 3 times'
+# one report for a whole sweep
+want='"ibv_reg_mr:nth=2:ENOMEM" never struck: it matched 3 times'
 ends 0 --adversary=sweep:3 --fault ibv_reg_mr:nth=2:ENOMEM -- client 1
-# one in the other: each tells of its own
-want='"ibv_alloc_pd:nth=9:EIO" never struck: it fitted 1 time'
+# nested: each urxe run reports its own rules
+want='"ibv_alloc_pd:nth=9:EIO" never struck: it matched 1 time'
 ends 1 --fault ibv_reg_mr:nth=1:ENOMEM -- \
 	"$URXE" run --fault ibv_alloc_pd:nth=9:EIO -- client 1
-# what was not run has met nothing, of which nothing is told
+# no report if the command cannot be executed
 want=
 ends 127 --fault ibv_reg_mr:ENOMEM -- "$tmp/nobody"
 want=
 URXE_FAULTS=wrong ends 2 --fault ibv_reg_mr:ENOMEM -- client 1
-grep -q '"wrong"' "$tmp/err" || failed "what is wrong in the environment"
+grep -q '"wrong"' "$tmp/err" || failed "URXE_FAULTS=wrong is not reported"
 
-# each is said when it strikes, with its rule
+# with URXE_LOG each fault is logged, with its rule
 for rule in ibv_reg_mr:EIO wr:nth=2:LOC_PROT_ERR qp:nth=2:PATH_MIG \
 	port:nth=2:LID_CHANGE process:nth=2:SLEEP=1; do
 	URXE_LOG=1 "$URXE" run --fault $rule -- client 4 2>"$tmp/err"
-	grep -q "^urxe\[[0-9]*\]: a fault: .*the rule \"$rule\"" "$tmp/err" ||
-		failed "$rule is not said"
+	grep -q "^urxe\[[0-9]*\]: injected fault: .*rule \"$rule\"" "$tmp/err" ||
+		failed "$rule is not logged"
 done
 
-# the recipe: each verb of a program, one after the other, until it passes
+# the recipe: fail each verb of a program in turn, until the program succeeds
 n=1
 while ! URXE_LOG=1 "$URXE" run --fault "ibv_*:nth=$n:ENOMEM" -- client 2 \
 	2>"$tmp/err" && [ $n -lt 100 ]; do
-	grep -q 'a fault' "$tmp/err" || failed "ibv_*:nth=$n"
+	grep -q 'injected fault' "$tmp/err" || failed "ibv_*:nth=$n"
 	n=$((n + 1))
 done
-# open, query, PD, MR, CQ, QP, 3 modify, 2 post, 2 poll, 4 to end with, at least
-[ $n -gt 16 ] && [ $n -lt 100 ] || failed "the recipe ends at $n"
+# at least open, query, PD, MR, CQ, QP, 3 modify, 2 post, 2 poll, and 4 to destroy
+[ $n -gt 16 ] && [ $n -lt 100 ] || failed "the recipe ends after $n verbs"
 
-# who is killed leaves the port as it is
+# if the program is killed, the port stays down
 want=
 ends 137 --fault port:at=post:nth=1:DOWN=3600000 --fault process:nth=1:KILL -- \
 	client 2
-for said in '' 'the port of urxe0 is up already'; do
+for said in '' 'the port of urxe0 is already up'; do
 	[ "$("$URXE" port up)" = "$said" ] || failed "the port was not \"$said\""
 done
 ends 0 -- client 2
 
-# the recipe: whoever waits for a server that dies is not wedged
+# the recipe: clients do not hang when the server is killed
 if command -v rping >/dev/null; then
 	ln -s "$(command -v rping)" "$tmp/rserver"
 	for n in 1 10 100; do

@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the pages of the course say is so.
+"""Check that the lesson programs and pictures are as the pages of the course show.
 Usage: lessons.py URXE DIR [--draw] [N...]
-  --draw  writes the pictures, in place of comparing them
-Without N the first change of each page is tried, in ./check --long
-(URXE_TEST_LONG) all of them.
+  --draw  write the pictures instead of comparing them
+Without N the first change of each page is tested; with URXE_TEST_LONG, as in
+./check --long, all of them.
 
 A page has, in this order:
   # Lesson N: TITLE
   the command that compiles its program (a line of four spaces and "cc ...")
-  a fence "```output": what the program prints.  There may be more of them:
-    each is of the "urxe run OPTIONS -- ./PROGRAM" above it
-  a table whose rows begin with "| `-DBREAK=K`", and with options of urxe run
-  as `code` if it is to be run with some: a change, and in the next column
-  but one each line that it prints and the unchanged program does not, in
-  order, as `code`, or "nothing else" if there is none
-  a picture of a trace, "![TITLE](pictures/FILE)", behind a line "<!-- trace
-  [BREAK=K] [OPTION...] -->" with options of tests/trace/picture
+  a block "```output": the output of the program.  There may be several blocks;
+    each belongs to the "urxe run OPTIONS -- ./PROGRAM" above it
+  a table of changes: the first column has `-DBREAK=K`, and options of urxe run as
+    `code`, if any; the third column has, as `code` and in order, each line that the
+    changed program prints and the unchanged one does not, or "nothing else"
+  a picture of a trace, "![TITLE](pictures/FILE)", after a line "<!-- trace
+    [BREAK=K] [OPTION...] -->" with options of tests/trace/picture
 """
 
 import concurrent.futures
@@ -35,12 +34,12 @@ import threading
 
 QUESTIONS = "## Say first what you expect\n"
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
-HANGS = 600  # seconds: a lesson takes less than one
+HANGS = 600  # time limit in seconds; a lesson takes less than one
 PICTURE = (r"<!-- trace(?: BREAK=(\d+))?(.*?) -->\n\n?"
            r"!\[([^]]*)\]\((pictures/[\w-]+\.svg)\)")
-# an address; how long a call took
+# addresses, and durations of calls
 VARIES = r"0x[0-9a-f]{9,}|[\d.]+ [mu]?s\b"
-# connections of librdmacm begin with a PSN at random
+# connections of librdmacm begin with a random PSN
 VARIES_CM = r"PSN \d+|" + VARIES
 DRAWER = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                       "..", "trace", "picture")
@@ -63,11 +62,11 @@ class Page:
     def __init__(self, path):
         self.path = path
         self.name = os.path.basename(path)[:-3]
-        self.compiled = {}  # number of a change: a lock, the program
+        self.compiled = {}  # number of a change: (lock, program)
         self.text = read(path)
         title = re.match(r"# (Lesson (\d+): \S.*)\n", self.text)
         command = re.search(r"^    cc (.*)$", self.text, re.M)
-        # how it is run, and what it prints then
+        # options of urxe run, and the output
         self.runs = [(options.split(), output) for options, output in
                      re.findall(r"^    urxe run ([^\n]*)-- \./\S+\n(?:[^`]*\n)?"
                                 r"```output\n(.*?)^```$",
@@ -88,16 +87,16 @@ class Page:
                 html.unescape(line).replace("\\|", "|")
                 for line in re.findall(r"`([^`]*)`", cells[3])]
             if not self.breaks[number] and "nothing else" not in cells[3]:
-                raise ValueError(f"{path}: what does BREAK={number} print?")
+                raise ValueError(f"{path}: no output for BREAK={number}")
 
         self.pictures = [(int(number or 0), shlex.split(options), title, file)
                          for number, options, title, file in
                          re.findall(PICTURE, self.text)]
         if self.text.count("![") != len(self.pictures):
-            raise ValueError(f"{path}: a picture of which trace?")
+            raise ValueError(f"{path}: a picture without a trace comment")
 
     def compile(self, out, *options, cc="gcc"):
-        """The page's own command, with another output."""
+        """Compile with the command of the page, and another output file."""
         words = list(self.command)
         words[words.index("-o") + 1] = out
         done = subprocess.run([cc, *WARNINGS, *options, *words], cwd=DIR,
@@ -107,7 +106,7 @@ class Page:
 
 
     def program(self, number=0):
-        """As it is or with a change, compiled once; None if it cannot be."""
+        """Compile the program once, without or with a change.  Return its path, or None."""
         lock, done = self.compiled.setdefault(number, (threading.Lock(), []))
         with lock:
             if not done:
@@ -125,14 +124,14 @@ def show_difference(expected, printed):
 
 
 def new_lines(before, after):
-    """What a diff has as added."""
+    """Return the lines that were added."""
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     return [line.strip() for what, _, _, begin, end in matcher.get_opcodes()
             if what != "equal" for line in after[begin:end]]
 
 
 def run(words):
-    """What a reader sees."""
+    """Run a command.  Return its exit status and its output."""
     try:
         done = subprocess.run(words, text=True, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, timeout=HANGS,
@@ -140,15 +139,15 @@ def run(words):
     except subprocess.TimeoutExpired as late:
         return -1, f"hangs after {late.stdout}"
     # urxe run names what explains a failure, with the number of the process
-    return done.returncode, re.sub(r"^urxe\[\d+\]: .* explains it\n", "",
+    return done.returncode, re.sub(r"^urxe\[\d+\]: .*; for the reason use .*\n", "",
                                    done.stdout, flags=re.M)
 
 
 def check_lesson(page):
-    """urxe lesson N asks the questions, and then the program prints."""
+    """urxe lesson N prints the questions, and then the output of the program."""
     code, out = run([URXE, "lesson", str(page.number)])
     begin, _, rest = out.partition("\n$ ")
-    printed, _, end = rest.partition("\n")[2].rpartition("\nWhy, ")
+    printed, _, end = rest.partition("\n")[2].rpartition("\nExplanation")
     expect(f"{page.name}: urxe lesson", code == 0 and
            begin.startswith(page.title) and QUESTIONS in begin and
            page.path in end, out)
@@ -164,13 +163,13 @@ def check_terminal(page):
                           stdout=theirs, stderr=theirs) as lesson:
         os.close(theirs)
         try:
-            while b"Enter runs it" not in out:
+            while b"Press Enter" not in out:
                 out += os.read(ours, 4096)
             asked = out
             os.write(ours, b"\n")
             while True:
                 out += os.read(ours, 4096)
-        except OSError:  # EIO: all of the terminal's programs have ended
+        except OSError:  # EIO: all programs on the terminal have ended
             pass
     os.close(ours)
     expect("urxe lesson waits on a terminal", lesson.returncode == 0 and
@@ -179,7 +178,7 @@ def check_terminal(page):
 
 
 def check_compilers(page):
-    """The page's command works as it is written."""
+    """The command of the page works as it is written."""
     ok = page.command[0] == page.name + ".c"
     expect(f"{page.name}: the command is for its program", ok, page.command)
     if shutil.which("clang"):
@@ -212,7 +211,7 @@ def check_break(page, number):
 
 
 def check_picture(page, number, options, title, file):
-    """The page's picture is what its program's trace shows."""
+    """The picture of the page equals one drawn from a trace of the program."""
     where = tempfile.mkdtemp(dir=TEMP)
     trace, picture = (os.path.join(where, name) for name in
                       ("trace", "picture.svg"))
@@ -221,7 +220,7 @@ def check_picture(page, number, options, title, file):
         return
     run([URXE, "run", "--fabric", f"{page.name}-picture-{number}", "--trace",
          trace, "--", program])
-    # what URXE_LOG would say has addresses in it, and gets better
+    # without the reasons: they contain addresses, and their texts change
     code, out = run([DRAWER, "--title", title, "--hide", "why", *options, URXE,
                      trace, picture])
     if not expect(f"{page.name}: {file} can be drawn", code == 0, out):
@@ -238,7 +237,7 @@ def check_picture(page, number, options, title, file):
 
 
 def check_switches(page):
-    """The page tells of each change that the source has."""
+    """The page lists each change that the source has."""
     source = read(os.path.join(DIR, page.name + ".c"))
     there = {int(n) for n in re.findall(r"BREAK [=!]= (\d+)", source)}
     expect(f"{page.name}: changes of the source and of the page",
@@ -276,7 +275,7 @@ def main():
     if not can_draw:
         print("pictures are not compared: node is not installed")
     jobs = []
-    workers = os.cpu_count() + 2  # some lessons wait
+    workers = os.cpu_count() + 2  # some lessons sleep
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         for page in pages:
             if ONLY and page.number not in ONLY:

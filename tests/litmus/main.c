@@ -24,14 +24,14 @@
 static const char usage[] =
 	"usage: litmus [-x TIMES] [-n SEEDS] [-s FIRST] [-p] [-r] [-c] [-q]\n"
 	"              [-d DEVICE] [-g GID_INDEX] [-i PORT] FILE...\n"
-	"  -x  TIMES as many seeds as the files say, where something is forbidden\n"
-	"  -n  run SEEDS, whatever the files say; what is allowed may be absent\n"
-	"  -s  the first seed, 1 if it is not said\n"
-	"  -p  plain: without an adversary; what is allowed may be absent\n"
-	"  -r  a real device: what urxe does not do may be seen, too\n"
-	"  -c  all tests with a thread for each node\n"
-	"  -q  the outcomes that the files name only\n"
-	"  -d, -i, -g  which device, port and GID\n";
+	"  -x  multiply the seeds of tests with forbidden or unseen outcomes by TIMES\n"
+	"  -n  run SEEDS seeds of each test; allowed outcomes need not be observed\n"
+	"  -s  first seed: 1\n"
+	"  -p  run without the adversary; allowed outcomes need not be observed\n"
+	"  -r  the device is a real one: unseen outcomes are not errors\n"
+	"  -c  run each node in its own thread\n"
+	"  -q  print only the outcomes that the files name\n"
+	"  -d, -i, -g  device, port and GID index\n";
 
 struct options {
 	unsigned int times, seeds, first;
@@ -158,11 +158,11 @@ static const char *outcome_judge(const struct outcome *o, unsigned int count,
 				 const struct options *opt)
 {
 	if (o->kind == ALLOWED && !count && !opt->plain && !opt->seeds)
-		return "FAILED: it must be seen";
+		return "FAILED: this outcome must be observed";
 	if (o->kind == FORBIDDEN && count)
-		return "FAILED";
+		return "FAILED: this outcome is forbidden";
 	if (o->kind == UNSEEN && count && !opt->real)
-		return "FAILED: urxe does not do that";
+		return "FAILED: urxe does not show this outcome";
 	return NULL;
 }
 
@@ -272,7 +272,7 @@ static int test_run(const char *path, const struct options *opt)
 	if (!opt->seeds && forbids(&t))
 		seeds *= opt->times;
 	if (seeds > MAX_ROUNDS) {
-		fprintf(stderr, "litmus: that many seeds?\n");
+		fprintf(stderr, "litmus: too many seeds\n");
 		return 2;
 	}
 	results = mmap(NULL, MAX_ROUNDS * sizeof(*results),
@@ -287,9 +287,10 @@ static int test_run(const char *path, const struct options *opt)
 	seeds = test_rounds(&t, opt, seeds, results, &s, &status);
 	munmap(results, MAX_ROUNDS * sizeof(*results));
 	if (status == CANNOT)
-		printf("%s: skipped: the device has no windows\n", t.name);
+		printf("%s: skipped: the device has no memory windows of type 2\n",
+		       t.name);
 	else if (status)
-		printf("%s: FAILED: a round broke off\n", t.name);
+		printf("%s: FAILED: a round ended with an error\n", t.name);
 	else
 		status = test_judge(&t, opt, &s, seeds);
 	return status == CANNOT ? 0 : status;

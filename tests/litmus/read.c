@@ -42,7 +42,7 @@ static const char *peek(const struct reader *r)
 static const char *next(struct reader *r)
 {
 	if (r->at == r->num_words)
-		reader_fail(r, "something is missing at the end");
+		reader_fail(r, "the line is incomplete");
 	return r->words[r->at++];
 }
 
@@ -57,7 +57,7 @@ static bool accept(struct reader *r, const char *word)
 static void expect(struct reader *r, const char *word)
 {
 	if (!accept(r, word))
-		reader_fail(r, "\"%s\" instead of \"%s\"", peek(r), word);
+		reader_fail(r, "found \"%s\", expected \"%s\"", peek(r), word);
 }
 
 static uint64_t number(struct reader *r, const char *text)
@@ -82,7 +82,7 @@ static void text_copy(char *to, size_t size, const char *from)
 static void name_copy(struct reader *r, char *to, const char *from, size_t len)
 {
 	if (len == 0 || len >= NAME)
-		reader_fail(r, "\"%s\": no name, or too long", from);
+		reader_fail(r, "\"%s\": empty or too long name", from);
 	memcpy(to, from, len);
 	to[len] = 0;
 }
@@ -95,7 +95,7 @@ static int node_find(struct reader *r, const char *name, size_t len)
 		if (strlen(r->t->nodes[i].name) == len &&
 		    !strncmp(r->t->nodes[i].name, name, len))
 			return i;
-	reader_fail(r, "no node is called \"%.*s\"", (int)len, name);
+	reader_fail(r, "unknown node \"%.*s\"", (int)len, name);
 }
 
 /* Parse a place: x, x[3], or with its node: A.x */
@@ -122,11 +122,12 @@ static bool place_parse(struct reader *r, const char *text, int node,
 		p->var = i;
 		p->word = name[len] ? (unsigned int)atoi(name + len + 1) : 0;
 		if (p->word >= v->words)
-			reader_fail(r, "%s has no such word", text);
+			reader_fail(r, "%s: no such word in the variable",
+				    text);
 		return true;
 	}
 	if (dot)
-		reader_fail(r, "there is no variable %s", text);
+		reader_fail(r, "unknown variable %s", text);
 	return false;
 }
 
@@ -135,7 +136,7 @@ static struct place place(struct reader *r, const char *text, int node)
 	struct place p;
 
 	if (!place_parse(r, text, node, &p))
-		reader_fail(r, "there is no variable %s", text);
+		reader_fail(r, "unknown variable %s", text);
 	return p;
 }
 
@@ -214,10 +215,10 @@ static void read_options(struct reader *r, struct op *o)
 		else if (accept(r, "as"))
 			o->reg = reg_find(r, next(r));
 		else
-			reader_fail(r, "\"%s\"?", peek(r));
+			reader_fail(r, "unknown word \"%s\"", peek(r));
 	}
 	if (o->link < 0 || o->link >= MAX_LINKS)
-		reader_fail(r, "there is no such QP");
+		reader_fail(r, "unknown QP: the maximum of via is 2");
 }
 
 static const struct {
@@ -307,7 +308,8 @@ static void read_assignment(struct reader *r, struct op *o)
 		o->local = place(r, right, r->thread);
 	}
 	if (o->local.node != r->thread)
-		reader_fail(r, "a CPU sees its own node's memory only");
+		reader_fail(r,
+			    "a CPU cannot access the memory of another node");
 }
 
 static void read_op(struct reader *r)
@@ -355,7 +357,7 @@ static int value_find(struct reader *r, const char *text, size_t len)
 		reader_fail(r, "too many values");
 	v = &t->values[t->num_values];
 	if (len >= sizeof(v->text))
-		reader_fail(r, "too long: %s", text);
+		reader_fail(r, "name too long: %s", text);
 	memcpy(v->text, text, len);
 	v->reg = -1;
 	if (!place_parse(r, v->text, -1, &v->place))
@@ -382,14 +384,14 @@ static void read_outcome(struct reader *r, enum kind kind)
 		term->equal = text[len] == '=';
 		text += len + !term->equal;
 		if (*text++ != '=')
-			reader_fail(r, "= or != is missing");
+			reader_fail(r, "expected = or !=");
 		term->to = strcmp(text, "-") ? number(r, text) : UNSET;
 		snprintf(o->text + strlen(o->text),
 			 sizeof(o->text) - strlen(o->text), "%s%s",
 			 o->num_terms > 1 ? " " : "", r->words[r->at - 1]);
 	}
 	if (o->num_terms == 0)
-		reader_fail(r, "an outcome says something");
+		reader_fail(r, "the outcome has no condition");
 }
 
 static void read_transport(struct reader *r)
@@ -425,7 +427,7 @@ static void read_line(struct reader *r)
 	else if (r->thread >= 0)
 		read_op(r);
 	else
-		reader_fail(r, "\"%s\"?", peek(r));
+		reader_fail(r, "unknown word \"%s\"", peek(r));
 }
 
 static void read_words(struct reader *r, char *line)
@@ -488,5 +490,7 @@ void test_read(struct test *t, const char *path)
 	}
 	fclose(f);
 	if (!t->source[0] || !t->num_outcomes || !t->seeds)
-		reader_fail(&r, "no source, no outcome, or no number of seeds");
+		reader_fail(
+			&r,
+			"the source, the outcomes or the number of seeds are missing");
 }

@@ -134,7 +134,7 @@ static struct ibv_context *device_open(const char *name)
 		if (!name || !strcmp(ibv_get_device_name(list[i]), name))
 			ctx = ibv_open_device(list[i]);
 	if (!ctx) {
-		fprintf(stderr, "litmus: there is no device %s\n",
+		fprintf(stderr, "litmus: device %s not found\n",
 			name ? name : "");
 		exit(2);
 	}

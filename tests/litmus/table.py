@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """table.py [--write MEASURED]
 
-The table of litmus tests in docs/litmus.md has what the files say, and the
-files have each cell of the ordering table in provider/engine/exec/order.c.  With
---write the table is made anew from the files and from MEASURED, what
-`litmus -q` printed of all of them.
+Check that the table in docs/litmus.md equals the test files, and that each cell
+of the ordering table in provider/engine/exec/order.c has a test.  With --write,
+write the table anew from the files and from MEASURED, the output of `litmus -q`
+for all of them.
 """
 import pathlib
 import re
@@ -42,7 +42,7 @@ class Test:
         return {kind for kind, _ in self.outcomes}
 
     def rows(self):
-        """Each outcome's cells, but for the last one."""
+        """Yield the cells of each outcome, except the last one."""
         for i, (kind, text) in enumerate(self.outcomes):
             title = self.title if i == 0 else ""
             source = self.source if i == 0 else ""
@@ -55,7 +55,7 @@ def tests():
 
 
 def order_table():
-    """{(first, second): "A" or "F"} of order.c."""
+    """Return {(first, second): "A" or "F"} as in order.c."""
     text = (TOP / "provider/engine/exec/order.c").read_text()
     cells = {}
     for first in CLASSES:
@@ -75,7 +75,7 @@ def missing_cells(by_name):
         for name, outcome in want.items():
             test = by_name.get(name)
             if not test or test.kinds() != {outcome}:
-                yield f"{name}.litmus is not there, or not all {outcome}"
+                yield f"{name}.litmus is missing, or has outcomes other than {outcome}"
 
 
 def table_of_doc():
@@ -86,7 +86,7 @@ def table_of_doc():
 
 
 def measured(path):
-    """{(test, outcome): what was seen}"""
+    """Return {(test, outcome): how often it was observed}."""
     seen = {}
     name = seeds = None
     for line in pathlib.Path(path).read_text().splitlines():
@@ -127,9 +127,9 @@ def main():
             wrong.append(f"docs/litmus.md lacks: {' | '.join(row)}")
     for row in have:
         if row not in want:
-            wrong.append(f"docs/litmus.md has: {' | '.join(row)}")
+            wrong.append(f"docs/litmus.md has a row without a test: {' | '.join(row)}")
     if not wrong and want != have:
-        wrong.append("docs/litmus.md has another order")
+        wrong.append("docs/litmus.md has its rows in another order")
     for line in wrong:
         print(line)
     if not wrong:

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The slots of copy path 4 (kernel-shim/shared/bounce_slot.h,
- * provider/engine/copy/bounce.c, bounce_serve.c): a requester that posts a message in
- * two pieces, the second to be done after the first, and may be killed or give
- * up at any step; another one, that wants slots, too; the bouncer; and one who
- * takes away the memory that the message goes to.
+ * Model of the slots of copy path 4 (kernel-shim/shared/bounce_slot.h,
+ * provider/engine/copy/bounce.c, bounce_serve.c).  The processes are: a
+ * requester that posts a message in two chained pieces, and may be killed or
+ * give up at any step; another requester, which competes for the slots; the
+ * bouncer; and the destroyer of the destination memory.
  *
- * - The second piece is copied only after the whole of the first one; and if that
- *   was whole, and nobody gave up, it is copied.
- * - What the requester has left is not begun later.
- * - Nobody touches memory that was taken away, when who took it has waited.
- * - What is copied is what was asked for, and so is the answer.
- * - Nobody waits for ever.
+ * - The second piece is copied only after the first one was copied
+ *   completely.  If it was, and the requester did not give up, the second
+ *   piece is copied.
+ * - A piece that the requester has abandoned is not started later.
+ * - Memory is not accessed after its destroyer has waited.
+ * - The copied piece and the result are those of the request.
+ * - No process waits forever.
  */
 #define SLOTS 2
-#define OTHERS 1 /* requests of the other one */
+#define OTHERS 1 /* requests of the other requester */
 #define IDS 4
 
 #define FREE 0
@@ -24,7 +25,7 @@
 #define DONE 4
 #define LEFT 5
 
-#define PAIR 1 /* owners: who posts two pieces, and the other one */
+#define PAIR 1 /* owners: the requester with two pieces, and the other one */
 #define OTHER 2
 
 #define NONE 0
@@ -33,7 +34,7 @@
 #define CANCELLED 3
 
 typedef slot {
-	byte state, id, owner; /* the word */
+	byte state, id, owner; /* fields of one word */
 	byte after, after_slot;
 	byte answer;
 };
@@ -41,19 +42,19 @@ slot s[SLOTS];
 byte next_id;
 bool killed; /* PAIR */
 
-byte served_id[SLOTS], served_answer[SLOTS]; /* the bouncer's */
-byte at_work; /* presence: odd while it is */
-bool live = true; /* the key */
+byte served_id[SLOTS], served_answer[SLOTS]; /* private to the bouncer */
+byte at_work; /* in-use flag of the bouncer: odd while it is working */
+bool live = true; /* the key is valid */
 
-/* what nobody in the program knows */
-bool gone; /* the memory is given back */
-bool ended; /* PAIR is through, and has no guard up any more */
+/* ghost variables, which the program does not have */
+bool gone; /* the memory was released */
+bool ended; /* PAIR has ended and lowered its guard */
 byte result[IDS];
 byte first_id, second_id;
 
 #define IS(i, st, which) (s[i].state == st && s[i].id == which)
 
-/* A slot that is free, or a dead one's. */
+/* The slot is free, or its owner is dead. */
 #define TO_BE_HAD(i) \
 	(s[i].state == FREE || (s[i].owner == PAIR && killed && \
 	 s[i].state != SERVING && s[i].state != LEFT))
@@ -77,7 +78,7 @@ inline move(i, mine, from, to, ok)
 	}
 }
 
-/* Nobody waits for the answer any more, or it was read. */
+/* Release a slot: the result was read, or is not awaited any more. */
 inline leave(i, mine)
 {
 #ifdef STORES
@@ -123,7 +124,7 @@ proctype pair()
 	s[a].after = 0;
 	move(a, ida, FILLING, POSTED, ok);
 	maybe_die();
-	/* a second slot is not waited for */
+	/* the requester does not wait for a second slot */
 	atomic {
 		b = 1 - a;
 		if
@@ -202,7 +203,7 @@ proctype other()
 	od
 }
 
-/* turn: WHOLE now, NONE later, CANCELLED never */
+/* Set turn: WHOLE: copy now; NONE: later; CANCELLED: never. */
 inline look_whose_turn(i)
 {
 	after = s[i].after;
@@ -229,7 +230,7 @@ inline copy(i)
 	:: s[i].owner == PAIR && live ->
 		assert(!gone);
 		if
-		:: answer = FAILED /* a page is missing */
+		:: answer = FAILED /* a page fault that cannot be resolved */
 		:: answer = WHOLE
 		fi;
 		assert(!gone)
@@ -297,7 +298,7 @@ proctype taker()
 	bool ok;
 
 	live = false;
-	ended || killed; /* his guard */
+	ended || killed; /* wait for the guard of PAIR */
 	for (i : 0 .. SLOTS - 1) {
 		atomic {
 			if

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# check.sh MODEL [-DMUTANT]: every run of MODEL.pml that there can be is right;
-# with a mutant, a mistake that is written into it, one of them must be wrong.
-# 77 where spin is not installed.
+# check.sh MODEL [-DMUTANT]: check all executions of MODEL.pml with spin.  With a
+# mutant, which is a mistake in the model, at least one execution must fail.  Exit
+# status 77 if spin is not installed.
 
 set -u
 model=$(realpath "$1") || exit 99
@@ -20,7 +20,7 @@ spin $mutant -a "$model" >spin.out 2>&1 || { cat spin.out; exit 99; }
 ${CC:-cc} -O2 -w -DSAFETY -DVECTORSZ=4096 -DCOLLAPSE -o pan pan.c || exit 99
 ./pan -m1000000 >pan.out 2>&1
 if grep -q 'max search depth too small' pan.out; then
-	echo "$name: not all runs were looked at"
+	echo "$name: the search depth is too small: not all executions were checked"
 	exit 99
 fi
 errors=$(sed -nE 's/.*errors: ([0-9]+).*/\1/p' pan.out)
@@ -34,7 +34,7 @@ case $mutant/$errors in
 	exit 1
 	;;
 */0)
-	echo "$name is not found wrong with $mutant"
+	echo "$name: no execution fails with $mutant"
 	exit 1
 	;;
 */[1-9]*) grep -m 1 '^pan:' pan.out ;;

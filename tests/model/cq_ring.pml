@@ -1,52 +1,52 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The completion ring (kernel-shim/shared/cq_ring.h, provider/engine/poll/poller.c,
- * provider/engine/poll/cq_resize.c): producers that may die at any step, a poller,
- * and one resize.  Memory is sequentially consistent here: the orders that
- * cq_ring.h names are not what this proves.
+ * Model of the completion ring (kernel-shim/shared/cq_ring.h,
+ * provider/engine/poll/poller.c, cq_resize.c) with producers that may die at
+ * any step, a poller, and one resize.  Memory is sequentially consistent:
+ * this model does not check the memory orders of cq_ring.h (orders.cpp does).
  *
- * - Each completion that was published is polled once, and those of one
- *   producer in their order.
- * - A producer is told "full" only if all entries are taken.
- * - Nobody looks into the old ring after it was freed.
- * - The poller is never stuck: in the end, with all producers done or dead,
- *   everything that was published is polled.
+ * - Each published completion is polled once, and those of one producer in
+ *   order.
+ * - A producer finds the ring full only if all entries are in use.
+ * - The old ring is not accessed after it was freed.
+ * - The poller is never stuck: when all producers have ended or died, all
+ *   published completions have been polled.
  */
 #define DEPTH 2
 #define PRODUCERS 2
-#define COMPLETIONS 2 /* of each */
+#define COMPLETIONS 2 /* of each producer */
 
 #define CLAIMED 1
 #define MOVED 3
 
-/* Positions begin at DEPTH: what is of one before is free. */
+/* Positions begin at DEPTH: an entry with an earlier position is free. */
 typedef entry {
 	byte state, pos; /* the claim */
-	byte owner, gen; /* a process's number, and which use of that */
-	byte ready; /* the position that it was filled for */
-	byte from, value; /* what it is filled with */
+	byte owner, gen; /* process number, and generation of that number */
+	byte ready; /* the position for which it was filled */
+	byte from, value; /* content of the completion */
 };
 entry e[4]; /* two rings */
 #define E(ring, pos) e[(ring) * DEPTH + (pos) % DEPTH]
-/* t - h > mask, of numbers without a sign: h may be past t, too */
+/* t - h > mask in unsigned arithmetic: h may also be past t */
 #define NO_ROOM(t, h) (t - h >= DEPTH || h > t)
 
 byte tail_hint[2], head_seen[2], head_told[2];
 byte ring; /* sh->ring */
 byte next_ring;
 bool inside[PRODUCERS]; /* the guards */
-bool alive[PRODUCERS]; /* who has that number */
-byte gen[PRODUCERS]; /* how often it was used */
+bool alive[PRODUCERS]; /* a live process has this number */
+byte gen[PRODUCERS]; /* generation of this number */
 bool ended[PRODUCERS];
 bool killed[PRODUCERS];
 
-/* what nobody in the program knows */
+/* ghost variables, which the program does not have */
 byte published, polled;
-bool freed; /* the old ring's memory */
-byte last[PRODUCERS]; /* value that was polled */
+bool freed; /* the memory of the old ring */
+byte last[PRODUCERS]; /* last polled value */
 
 /*
- * SIGKILL, now or not.  Another process may get its number.
+ * The process may be killed here.  Another process may then get its number.
  */
 inline maybe_die()
 {
@@ -67,7 +67,7 @@ inline maybe_die()
 proctype producer(byte me)
 {
 	byte r, t, n, state, pos, owner, h;
-	bool no_room; /* what was true when head was looked at */
+	bool no_room; /* whether the entry was in use when head was read */
 
 	for (n : 1 .. COMPLETIONS) {
 		inside[me] = true;
@@ -82,7 +82,7 @@ walk:
 			state = E(r, t).state;
 			pos = E(r, t).pos;
 			owner = E(r, t).owner;
-			/* it never runs ahead */
+			/* tail_hint is never ahead */
 			assert(state == MOVED || pos + DEPTH >= t)
 		}
 		if
@@ -102,7 +102,10 @@ walk:
 			if
 			:: NO_ROOM(t, h) ->
 #ifndef FULL_AT_ONCE
-				/* others may have taken it, and it was polled */
+				/*
+				 * the entry may have been claimed and polled
+				 * meanwhile
+				 */
 				if
 				:: E(r, t).state != CLAIMED ||
 				   E(r, t).pos + DEPTH != t ->
@@ -124,7 +127,7 @@ walk:
 			:: atomic {
 				E(r, t).state == CLAIMED &&
 				E(r, t).pos + DEPTH == t ->
-				/* its last completion was polled */
+				/* the previous completion in it was polled */
 				assert(head_told[r] + DEPTH > t);
 				E(r, t).pos = t;
 				E(r, t).owner = me;
@@ -137,7 +140,7 @@ walk:
 			}
 			fi
 		:: state == MOVED ->
-			/* only once: our guard keeps the next resize away */
+			/* only once: the guard delays the next resize */
 			assert(r == 0);
 			r = next_ring;
 			goto again
@@ -184,14 +187,14 @@ inline release()
 }
 
 #ifdef NUMBER_ONLY
-/* does anybody live by that number? */
+/* whether no live process has this number */
 #define OWNER_DEAD(en) (!alive[en.owner])
 #else
 #define OWNER_DEAD(en) \
 	(killed[en.owner] && (!alive[en.owner] || gen[en.owner] != en.gen))
 #endif
 
-/* What is at the head: polled, or taken from the dead.  Blocks if it is neither. */
+/* Poll the entry at the head, or skip it if its owner is dead; else block. */
 inline poll_one()
 {
 	if
@@ -205,11 +208,11 @@ inline poll_one()
 		}
 		release()
 	:: !READY && IS_CLAIMED ->
-		/* loaded; the owner's life is looked at after that */
+		/* the owner is checked after the entry was loaded */
 		if
 		:: OWNER_DEAD(E(polled_ring, head)) ->
 #ifndef SKIP_BY_STORE
-			/* and then the entry once more */
+			/* and then the entry is loaded again */
 			if
 			:: READY
 			:: !READY -> release()
@@ -257,7 +260,7 @@ inline resize()
 	:: head < end -> poll_one()
 	:: else -> break
 	od;
-	/* the old ring's memory is somebody else's now */
+	/* the memory of the old ring may be reused from here on */
 	skip;
 	d_step {
 		freed = true;

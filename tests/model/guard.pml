@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A guard that names what its requester is at (kernel-shim/shared/guard.h), and
- * two who take things away.  The requester's stores go through a store buffer,
- * which his exchanges empty; he may be killed at any step, or stop for good.
+ * Model of a guard (hazard pointer) that names the object that its requester
+ * uses (kernel-shim/shared/guard.h), and of two destroyers.  The stores of
+ * the requester go through a store buffer, which its exchanges flush.  The
+ * requester may be killed or stopped forever at any step.
  *
- * - Nobody touches what was taken away, when who took it has waited.
- * - Who takes something away waits for ever only if the requester has stopped at
- *   that very thing.
+ * - An object is not accessed after its destroyer has waited.
+ * - A destroyer waits forever only if the requester was stopped while it uses
+ *   that object.
  */
 #define A 1
 #define B 2
-#define ANY 3 /* one of them, it is not known yet which */
+#define ANY 3 /* one of them, not known yet which */
 #define NONE 4 /* neither; the requester adds ANY later */
 #define OPS 2
 
-bool live[3] = true; /* the words that are cleared */
-bool gone[3]; /* what nobody in the program knows: it is given back */
+bool live[3] = true; /* validity of the objects, cleared by the destroyers */
+bool gone[3]; /* ghost variable: the object was released */
 
-byte seq; /* odd while he is inside */
+byte seq; /* odd while the guard is raised */
 byte uses;
-bool pending; /* in the store buffer: uses is to become this */
+bool pending; /* the store buffer contains a store to uses: buffer */
 byte buffer;
 
 bool stopped, killed;
-byte at; /* what he may touch yet */
+byte at; /* object that the requester may still access */
 
 #define CONCERNS(thing) (uses == ANY || uses == thing)
 
@@ -44,7 +45,7 @@ inline exchange(by)
 	}
 }
 
-/* A release store comes after what is in the buffer. */
+/* A release store is ordered after the stores in the buffer. */
 inline release(by)
 {
 	atomic { !pending -> seq = seq + by }
@@ -62,7 +63,7 @@ inline touch(thing)
 	atomic { assert(!gone[thing]) }
 }
 
-/* Look a thing up; it is used in two steps, between which anything may be. */
+/* Look up an object, and access it twice, with any delay in between. */
 inline use(thing, narrow)
 {
 	if
@@ -89,13 +90,13 @@ inline use(thing, narrow)
 	at = 0
 }
 
-/* A locked instruction on the names. */
+/* A locked instruction on the name */
 inline exchange_name(what)
 {
 	atomic { pending = false; uses = what }
 }
 
-/* op: use A; or name ANY and use B; or name NONE, add ANY, and use B. */
+/* op: A: use A.  ANY: name ANY, use B.  NONE: name NONE, add ANY, use B. */
 inline begin(op)
 {
 #ifndef LATE
@@ -144,7 +145,7 @@ proctype requester()
 			n++;
 			if
 			:: release(1)
-			:: n < OPS && seq % 2 == 1 /* the next one of the list */
+			:: n < OPS && seq % 2 == 1 /* continue with the next WR of the list */
 			fi
 		:: n == OPS ->
 			if
@@ -162,7 +163,7 @@ end:	skip
 }
 
 #ifdef CONTEXT_LIFE
-#define DEAD false /* a child of his has the context */
+#define DEAD false /* a forked child keeps the context alive */
 #else
 #define DEAD killed
 #endif
@@ -178,7 +179,7 @@ proctype taker(byte thing)
 		if
 		:: seq != seen || !CONCERNS(thing) || DEAD ->
 			gone[thing] = true
-		/* waits for ever, with reason */
+		/* the permitted case of waiting forever */
 		:: stopped && at == thing
 		fi
 	:: else -> gone[thing] = true

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The word of a group of guards (kernel-shim/shared/guard.h): two requesters who
- * come and go, one who takes a thing away, and two who doubt that anybody is
- * inside.  All that is done to the word is seq_cst, so it is in one order; each
- * may stop for good at any step.
+ * Model of the summary word of a group of guards
+ * (kernel-shim/shared/guard.h): two requesters that raise and lower their
+ * guards, a destroyer, and two threads that recheck whether the group is idle
+ * ("doubters").  All accesses to the word are seq_cst, so they have one total
+ * order.  Each process may stop forever at any step.
  *
- * Nobody uses the thing when who took it away is through: he has found the word
- * idle, or has looked at all guards.
+ * The object is not used after the destroyer has found the word idle, or has
+ * read all guards.
  */
 #define REQUESTERS 2
 #define DOUBTERS 2
 #define OPS 2
 
-bool live = true; /* the word that is cleared */
-bool gone; /* it is given back */
+bool live = true; /* validity of the object, cleared by the destroyer */
+bool gone; /* ghost variable: the object was released */
 bool up[REQUESTERS];
 
-bool busy, doubted; /* the group's word ... */
-byte doubts; /* ... and how often it was doubted */
+/* fields of the summary word; !busy && !doubted: idle; doubted: RECHECK */
+bool busy, doubted;
+byte doubts; /* number of the recheck */
 
 inline say_busy()
 {
@@ -48,7 +50,7 @@ proctype requester(byte me)
 		say_busy();
 #endif
 		found = live;
-		/* it is used until he leaves */
+		/* the object is used until the guard is lowered */
 		assert(!found || !gone);
 		atomic { assert(!found || !gone); up[me] = false }
 	:: n == OPS -> break
@@ -88,7 +90,7 @@ proctype doubter()
 {
 	byte i, mine;
 
-	/* the compare-and-swap that fails is one that was not tried */
+	/* a failed compare-and-swap is modelled as one that was not tried */
 	atomic {
 		busy = false;
 		doubted = true;

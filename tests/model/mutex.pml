@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A lock that is given back without a locked instruction
- * (provider/engine/core/mutex.h).  Stores of the threads go through store buffers, of
- * one entry each, which their locked instructions empty, and which the barrier
- * of one that waits empties everywhere.
+ * Model of a lock that is released without a locked instruction
+ * (provider/engine/core/mutex.h).  The stores of each thread go through a
+ * store buffer of one entry.  Locked instructions flush the thread's buffer,
+ * and the barrier of a waiter (membarrier) flushes all buffers.
  *
- * - Never are two inside.
- * - Nobody sleeps for ever: in the end all have been inside.
+ * - At most one thread holds the lock.
+ * - No thread sleeps forever: in the end all threads have held the lock.
  */
 #define THREADS 3
 #define TURNS 2
 
 bool locked;
 byte waiters;
-bool buffered[THREADS]; /* there is locked = false in it */
-byte sleepers; /* in the kernel, on the futex */
-byte woken; /* those of them that may go on */
+bool buffered[THREADS]; /* the store buffer contains locked = false */
+byte sleepers; /* threads that sleep on the futex */
+byte woken; /* sleepers that may continue */
 byte inside;
 byte done;
 
-/* What a thread sees of the lock itself is first of all its own store. */
+/* The value that a thread loads: its own buffered store has priority. */
 #define SEES_LOCKED(me) (locked && !buffered[me])
 
 inline drain(me)
@@ -39,7 +39,7 @@ end:	do
 	od
 }
 
-/* got: a locked instruction */
+/* Try to take the lock, with a locked instruction; set got. */
 inline try_lock(me)
 {
 	atomic {
@@ -54,7 +54,7 @@ inline barrier_everywhere()
 	atomic { drain(0); drain(1); drain(2) }
 }
 
-/* The kernel looks at the word, and the caller sleeps, in one step. */
+/* futex(FUTEX_WAIT): check the word and sleep, in one atomic step. */
 inline futex_wait(me)
 {
 	atomic {
@@ -68,7 +68,7 @@ inline futex_wait(me)
 awake:	skip
 }
 
-/* The kernel has a full barrier before it looks who sleeps. */
+/* futex(FUTEX_WAKE): a full barrier precedes the check for sleepers. */
 inline futex_wake(me)
 {
 	atomic {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What memory orders the protocols of shared memory need, each as small as it
- * can be, under C11's model: a load may find an old value, stores may be seen in
- * another order (docs/internals.md, "Memory order").  relacy tries all runs.  A
- * mutant is an order that is too weak; it must be found.  The logic of the
- * protocols is in the models beside this one.  (Arming a CQ is not here: relacy
- * does not order fences that are seq_cst with accesses that are.)
+ * Minimal models of the shared-memory protocols, which check their memory
+ * orders under the C11 memory model: a load may return an old value, and
+ * stores may become visible in another order (docs/internals.md, "Memory
+ * order").  relacy explores all executions.  A mutant is a memory order that
+ * is too weak; relacy must find an error with it.  The *.pml models in this
+ * directory check the logic of the protocols.  (Arming a CQ is not modelled:
+ * relacy does not order seq_cst fences with seq_cst accesses.)
  */
 #include <cstring>
 #include <relacy/relacy.hpp>
@@ -17,7 +18,7 @@ using rl::mo_release;
 using rl::mo_seq_cst;
 
 typedef rl::atomic<int> word;
-typedef rl::var<int> bytes; /* an access that is not ordered is an error */
+typedef rl::var<int> bytes; /* a data race is an error */
 
 static const char *mutant = "";
 #define MISTAKE(name, right, wrong) (strcmp(mutant, #name) ? (right) : (wrong))
@@ -25,7 +26,7 @@ static const char *mutant = "";
 #define MODEL(name, threads) \
 	struct name : rl::test_suite<name, threads>
 
-/* base/presence.h: things that are taken away from who may be inside. */
+/* base/presence.h: an object is destroyed while it may be in use. */
 MODEL(presence, 2)
 {
 	word seq, live;
@@ -51,7 +52,7 @@ MODEL(presence, 2)
 	}
 };
 
-/* rq.c: a receive ring that is replaced. */
+/* rq.c: a receive ring is replaced. */
 MODEL(rq_resize, 2)
 {
 	word seq, ring;
@@ -81,7 +82,9 @@ MODEL(rq_resize, 2)
 	}
 };
 
-/* quiesce.c: whose QP is not in the directory yet is not waited for. */
+/*
+ * quiesce.c: a destroyer does not wait for QPs that are not in the directory.
+ */
 MODEL(directory, 2)
 {
 	word entry, seq, live;
@@ -113,7 +116,7 @@ MODEL(directory, 2)
 	}
 };
 
-/* guard.h: it names one thing, and then another one. */
+/* guard.h: a guard names one object, and then another one. */
 MODEL(guard, 2)
 {
 	word seq, uses, live;
@@ -130,7 +133,7 @@ MODEL(guard, 2)
 	{
 		int was;
 
-		if (me == 0) { /* something else first, or afterwards */
+		if (me == 0) { /* uses object 1, then object 2 */
 			uses($).store(1, mo_release);
 			seq($).exchange(1, mo_seq_cst);
 			if (live($).load(mo_seq_cst))
@@ -150,7 +153,7 @@ MODEL(guard, 2)
 	}
 };
 
-/* guard.h: the word of a group; 0 idle, 1 busy, 2 doubted. */
+/* guard.h: the summary word of a group; 0 idle, 1 busy, 2 recheck */
 MODEL(guard_group, 3)
 {
 	word seq, group, live;
@@ -208,7 +211,9 @@ MODEL(guard_group, 3)
 	}
 };
 
-/* quiesce_try(): who sees the guard change sees what was done under it. */
+/*
+ * quiesce_try(): a change of the guard makes the accesses under it visible.
+ */
 MODEL(quiesce_try, 2)
 {
 	word seq;
@@ -229,7 +234,7 @@ MODEL(quiesce_try, 2)
 	}
 };
 
-/* cq_ring.h: a ring of one entry, two positions, two producers. */
+/* cq_ring.h: a ring of one entry, with two positions and two producers */
 MODEL(cq_ring, 3)
 {
 	word claim, ready, head, head_seen;
@@ -274,7 +279,7 @@ MODEL(cq_ring, 3)
 	}
 };
 
-/* rq_ring.h: a slot that is posted anew while a slow requester reads it. */
+/* rq_ring.h: a slot is reused while a slow requester reads it. */
 MODEL(receives, 3)
 {
 	word prod, cons, slot, polled;
@@ -311,7 +316,7 @@ MODEL(receives, 3)
 	}
 };
 
-/* transfer.c: a WRITE, and another one whose first bytes are watched. */
+/* transfer.c: a WRITE, and a second one whose first bytes are polled */
 MODEL(two_writes, 2)
 {
 	word data, flag, rest;
@@ -331,7 +336,7 @@ MODEL(two_writes, 2)
 	}
 };
 
-/* execute.c: two ends, each with a WRITE and then a READ. */
+/* execute.c: two nodes, each with a WRITE and then a READ */
 MODEL(write_then_read, 2)
 {
 	word x[2];
@@ -348,7 +353,7 @@ MODEL(write_then_read, 2)
 	void after() { RL_ASSERT(got[0] || got[1]); }
 };
 
-/* execute.c: a READ of a flag, and then one of the data. */
+/* execute.c: a READ of a flag, and then a READ of the data */
 MODEL(two_reads, 2)
 {
 	word data, flag;
@@ -367,7 +372,7 @@ MODEL(two_reads, 2)
 	}
 };
 
-/* kept_event.h: 0 free, 1 being filled, 2 filled; of two objects. */
+/* kept_event.h: 0 free, 1 being filled, 2 filled; events of two objects */
 MODEL(kept_events, 3)
 {
 	word state, element, raised[3];
@@ -412,7 +417,9 @@ MODEL(kept_events, 3)
 	}
 };
 
-/* layout.h: process 1 dies, and process 2 gets its row. */
+/*
+ * layout.h: process 1 dies, and process 2 gets its row of the process table.
+ */
 MODEL(row, 2)
 {
 	word uses, pid, tid;
@@ -463,10 +470,10 @@ static const struct {
 
 /*
  * orders: run all models.
- * orders MODEL MISTAKE: run one, with that mistake.
+ * orders MODEL MISTAKE: run one model with a mistake.
  *
- * The exit status is 0 if every run was right, 1 if one was not, and 2 if there
- * is no such model.
+ * The exit status is 0 if all executions are correct, 1 if one is not, and 2
+ * if the model does not exist.
  */
 int main(int argc, char **argv)
 {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# orders.sh: every run of the models in orders.cpp is right, and each mistake in
-# them is found.  77 where g++ or relacy is not installed.
+# orders.sh: check all executions of the models in orders.cpp, and that each of
+# their mistakes is found.  Exit status 77 if g++ or relacy is not installed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/urxe-orders.XXXXXX") || exit 99

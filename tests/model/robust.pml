@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The lock that outlives its holders (kernel-shim/shared/robust.h): processes
- * that take it, wait for it and give it back, two of which may be killed at any
- * step.  Memory is sequentially consistent here.
+ * Model of the robust lock (kernel-shim/shared/robust.h): processes that
+ * take, await and release it.  Two of them may be killed at any step.  Memory
+ * is sequentially consistent.
  *
- * - Of those that live only one is inside.
- * - Who takes the lock is told that the holder before him died if and only if
- *   he did.
- * - Nobody sleeps for ever.  A sleeper may count on being woken as long as
- *   nobody dies: only after a death does it look around, and only what it can
- *   find then is a step here (the word has changed, or its holder is dead).
+ * - At most one live process holds the lock.
+ * - A process that takes the lock is notified of the death of the previous
+ *   holder if and only if it died while holding the lock.
+ * - No process sleeps forever.  As long as no process dies, sleepers depend
+ *   on wake-ups only.  After a death, a sleeper also wakes up if the word has
+ *   changed or the holder is dead.
  *
- * A process that is killed counts as alive for a moment, as its lock in the file
- * does.
+ * A killed process counts as alive for a moment, as does its lock on the
+ * file.
  */
 #define PROCESSES 3
 #define DEATHS 2
@@ -20,7 +20,7 @@
 #define WAITERS 8
 #define HOLDER(w) ((w) & 7)
 #ifdef ONE_NUMBER
-/* They are all number 1, each in its PID namespace. */
+/* all processes have PID 1, each in its own PID namespace */
 #define DEAD(w) (!alive[0] || !alive[1] || !alive[2])
 #else
 #define DEAD(w) (HOLDER(w) == 0 || !alive[HOLDER(w) - 1])
@@ -32,12 +32,12 @@ bool kill[PROCESSES];
 bool asleep[PROCESSES];
 byte deaths;
 
-/* what nobody in the program knows */
-bool holds[PROCESSES]; /* the word is its, and it has not given it back */
+/* ghost variables, which the program does not have */
+bool holds[PROCESSES]; /* the process holds the lock */
 byte inside;
-byte untold; /* 1: who held the lock died with it */
+byte untold; /* 1: a holder died, and no process was notified yet */
 
-/* told: 1 if it is known that who had it before us died */
+/* told: 1 if the caller knows that the previous holder died */
 #define take(new, told)                          \
 	assert(untold == told);                  \
 	untold = 0;                              \
@@ -59,7 +59,7 @@ again:
 		if
 		:: atomic { word == 0 ->
 #ifdef FORGETS
-			/* others that still sleep are not remembered */
+			/* the WAITERS flag of other sleepers is lost */
 			take(me + 1, 0);
 #else
 			take((me + 1) | WAITERS, 0);
@@ -92,7 +92,7 @@ again:
 	:: word != w || !DEAD(w) -> goto again
 	:: word == w && DEAD(w) ->
 #ifdef STORES
-		/* no compare-and-swap: two may take it over */
+		/* no compare-and-swap: two processes may take the lock */
 		atomic { take((me + 1) | WAITERS, 1) }
 #else
 		if
@@ -114,7 +114,7 @@ inline give_back()
 		assert(word == ((me + 1) | WAITERS));
 		word = 0; holds[me] = false; inside-- }
 #ifndef SILENT
-		/* futex_wake(): one of those that sleep, whoever it is */
+		/* futex_wake(): any one of the sleepers */
 		atomic {
 			if
 			:: asleep[0] -> asleep[0] = false
@@ -150,7 +150,7 @@ proctype process(byte me; byte rounds)
 	}
 }
 
-/* Those who had enough end as the killed do, and hold nothing. */
+/* Processes that end normally also become dead, without holding the lock. */
 proctype killer()
 {
 	byte i;

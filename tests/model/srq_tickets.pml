@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The tickets of an SRQ (kernel-shim/shared/rq_ring.h, provider/engine/qp/rq.c,
- * rq_recover.c): requesters that take receives and may die, an owner that
- * posts, polls, and posts again what the dead took.
+ * Model of the tickets of an SRQ (kernel-shim/shared/rq_ring.h,
+ * provider/engine/qp/rq.c, rq_recover.c): requesters that take receives and
+ * may die, and an owner that posts, polls, and posts again the receives that
+ * dead requesters took.
  *
- * - A completion that is polled has the ticket of a receive that is out, and
- *   its bytes.  So no receive is completed twice.
- * - None is lost: when all is quiet each receive that is out is posted, and
- *   there is room for as many as there should be.
+ * - A polled completion has the ticket and the content of an outstanding
+ *   receive.  So no receive completes twice.
+ * - No receive is lost: in the end each outstanding receive is in the queue,
+ *   and the queue has space for the others.
  */
-#define SLOTS 2 /* of the ring, and max_wr, and tickets */
+#define SLOTS 2 /* slots of the ring, max_wr, and number of tickets */
 #define POSTS 3 /* by the program */
 #define REQUESTERS 2
-#define SENDS 2 /* of each */
+#define SENDS 2 /* of each requester */
 #define CQ 8
 
 byte ring_ticket[SLOTS], ring_id[SLOTS];
@@ -42,7 +43,7 @@ again:
 		:: c == p -> inside[me] = false; goto next /* RNR */
 		:: else
 		fi;
-		/* the slot may be posted anew meanwhile: then cons has gone on */
+		/* the slot may be reused meanwhile: then cons has advanced */
 		ticket = ring_ticket[c % SLOTS];
 		id = ring_id[c % SLOTS];
 		if
@@ -50,7 +51,7 @@ again:
 		:: atomic { cons != c -> goto again }
 		fi;
 		maybe_die();
-		d_step { /* claimed, filled and published: cq_ring.pml has it */
+		d_step { /* in one step; cq_ring.pml models the details */
 			cq_ticket[cq_tail] = ticket;
 			cq_id[cq_tail] = id;
 			cq_tail++
@@ -61,7 +62,7 @@ next:		skip
 	}
 	goto done;
 dead:
-	/* some time later */
+	/* the death is detected some time later */
 	deaths++;
 done:
 	ended[me] = true
@@ -129,7 +130,7 @@ inline recover()
 		wait_for_guard(0);
 		wait_for_guard(1);
 #endif
-		d_step { /* look at the CQ */
+		d_step { /* scan the CQ */
 			found[0] = false;
 			found[1] = false;
 			for (i : cq_head .. CQ - 1) {
@@ -175,7 +176,7 @@ active proctype owner()
 	:: seen != deaths -> recover()
 	:: ALL_ENDED && cq_head == cq_tail && seen == deaths -> break
 	od;
-	/* what is out is posted, and what is not out leaves room */
+	/* outstanding receives are in the queue, and only those use space */
 	assert(out[0] + out[1] == prod - cons);
 	assert(my_prod - tail == prod - cons)
 }

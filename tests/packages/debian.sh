@@ -3,10 +3,9 @@
 #
 # debian.sh SOURCE
 #
-# dpkg-buildpackage builds the package from a copy of the tree, lintian has
-# nothing to say, and the package is what it should be: nothing where the
-# stock libibverbs or the dynamic linker would find it, no scripts of its own,
-# and it works from where it is unpacked.
+# dpkg-buildpackage builds the package from a copy of the tree; lintian reports nothing.
+# The package has no files where the stock libibverbs or the dynamic linker would find
+# them, and no maintainer scripts.  It works in the directory where it is unpacked.
 
 # shellcheck source=tests/packages/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -16,13 +15,13 @@ for p in dpkg-buildpackage dh lintian; do
 	command -v $p >/dev/null ||
 		skip "$p is not installed (Debian: dpkg-dev, debhelper, lintian)"
 done
-unset URXE_DIR # what is removed is our own
+unset URXE_DIR # the trap removes only our own directory
 dir=$(mktemp -d)
 trap 'rm -rf "$dir" "${URXE_DIR:-}"' EXIT
 copy_tree "$source" "$dir/src" || die 'the tree cannot be copied'
 cd "$dir/src" || die "$dir/src"
 
-# What a sanitizer's or a cross build has in its environment is not for this.
+# Remove the settings of sanitizer and cross builds from the environment.
 plain=(env -u CC -u CFLAGS -u LDFLAGS -u LD_PRELOAD -u DESTDIR -u MAKEFLAGS
 	-u ASAN_OPTIONS -u UBSAN_OPTIONS)
 dpkg-checkbuilddeps -Pnocheck 2>"$dir/missing" ||
@@ -36,15 +35,14 @@ version=$(project_version "$source")
 deb=$(echo "$dir"/urxe_"$version"_*.deb)
 [[ -f $deb ]] || die "no package of version $version: $(ls "$dir")"
 
-# The release of lintian knows more tags in newer ones: only what it calls an
-# error or a warning fails there.
+# Newer releases of lintian have more tags: fail only for errors and warnings.
 "${plain[@]}" lintian --allow-root --pedantic --display-info \
 	--fail-on error,warning "$dir"/*.changes >"$dir/lintian" 2>&1
 status=$?
 cat "$dir/lintian"
 [[ $status == 0 ]] || die "lintian ended with status $status"
 
-# Nothing but these, and no script: the rest of the system is left alone.
+# Only these files, and no scripts
 wanted='bin/urxe
 lib/[^/]+/urxe/(lessons/)?[^/]+
 lib/[^/]+/pkgconfig/urxe\.pc
@@ -55,17 +53,17 @@ share/man/man[17]/urxe(-faults)?\.[17]\.gz
 share/bash-completion/completions/urxe'
 others=$(dpkg-deb --fsys-tarfile "$deb" | tar -t | grep -v '/$' |
 	grep -vxE "\./usr/(${wanted//$'\n'/|})")
-[[ -z $others ]] || die "what else is in the package: $others"
+[[ -z $others ]] || die "unexpected files in the package: $others"
 dpkg-deb --ctrl-tarfile "$deb" | tar -t | sort >"$dir/control"
 printf '%s\n' ./ ./control ./md5sums | cmp - "$dir/control" ||
-	die "what else is done: $(cat "$dir/control")"
+	die "unexpected control files: $(cat "$dir/control")"
 
-# What is loaded with dlopen, dpkg-shlibdeps does not see.
+# dpkg-shlibdeps does not find libraries that are loaded with dlopen.
 for p in libibverbs1 libnl-3-200; do
-	[[ $(dpkg-deb -f "$deb" Depends) == *$p* ]] || die "does not need $p"
+	[[ $(dpkg-deb -f "$deb" Depends) == *$p* ]] || die "the package does not depend on $p"
 done
 
-# From where it is unpacked.
+# Run it where it is unpacked.
 dpkg-deb -x "$deb" "$dir/root" || die 'the package cannot be unpacked'
 urxe=$dir/root/usr/bin/urxe
 [[ $("$urxe" --version) == "urxe $version" ]] || die 'urxe --version'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What the tests of packages share.  Sourced, not run.
+# Common functions of the tests of packages.  Sourced, not run.
 
 set -u -o pipefail
 
@@ -17,7 +17,7 @@ skip()
 	exit 77
 }
 
-# copy_tree SRC DEST: the sources, without what was built of them.
+# copy_tree SRC DEST: copy the sources, without build directories.
 copy_tree()
 {
 	local -a git=(git -c 'safe.directory=*' -C "$1")
@@ -32,7 +32,7 @@ copy_tree()
 	fi
 }
 
-# project_version SRC: the one that all others are compared with.
+# project_version SRC: print the version in meson.build.
 project_version()
 {
 	sed -nE "s/^  version: '(.*)',$/\1/p" "$1/meson.build"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The spec parses, and names each file that meson installs and no other.
+"""Check that the spec can be parsed, and lists exactly the files that meson installs.
 Usage: rpm.py SOURCE BUILD.  Skipped without rpmspec."""
 
 import fnmatch
@@ -16,7 +16,7 @@ if not shutil.which("rpmspec"):
     print("rpmspec is not installed (Debian: rpm)")
     sys.exit(77)
 
-# Directories as Fedora has them, and names for this distribution's.
+# Directories of Fedora, and macros for those of this distribution
 dirs = {"_prefix": "/usr", "_libdir": "/usr/lib64", "_bindir": "/usr/bin",
         "_datadir": "/usr/share", "_mandir": "/usr/share/man"}
 defines = [word for name, path in dirs.items()
@@ -31,7 +31,7 @@ named = []
 for line in section.splitlines():
     if line.startswith(("%license ", "%doc ")):
         for path in line.split()[1:]:
-            assert (source / path).exists(), f"there is no {path}"
+            assert (source / path).exists(), f"{path} does not exist"
     elif line and not line.startswith("#"):
         named.append(line)
 
@@ -43,7 +43,7 @@ def option(name):
 
 
 def plan():
-    """Where files go, as the spec's directories have it."""
+    """Return the path of an installed file with the macros of the spec."""
     prefix, lib = option("prefix"), option("libdir")
     out = subprocess.run(["meson", "introspect", "--installed", build],
                          check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -64,7 +64,7 @@ assert len(installed) >= 6, installed
 forgotten = [p for p in installed if not any(covers(n, p) for n in named)]
 missing = [n for n in named if not any(covers(n, p) for p in installed)]
 for path in forgotten:
-    print(f"%files does not have {path}")
+    print(f"%files lacks {path}")
 for name in missing:
     print(f"%files has {name}, which is not installed")
 sys.exit(1 if forgotten or missing else 0)

@@ -3,9 +3,9 @@
 #
 # rpmbuild.sh TARBALL [OPTION...]
 #
-# rpmbuild makes the packages of the spec in the tarball; "urxe" works from
-# where it is unpacked.  On Fedora the macros and the names of what is needed
-# are rpm's own; elsewhere both are left out.
+# rpmbuild builds the packages of the spec in the tarball; "urxe" must work where they
+# are unpacked.  Fedora has the macros and the required packages; on other
+# distributions the macros are defined here, and the requirements are ignored.
 
 # shellcheck source=tests/packages/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,13 +13,13 @@
 tarball=$(realpath "$1")
 shift
 command -v rpmbuild >/dev/null || skip 'rpmbuild is not installed'
-unset URXE_DIR # what is removed is our own
+unset URXE_DIR # the trap removes only our own directory
 dir=$(mktemp -d)
 trap 'rm -rf "$dir" "${URXE_DIR:-}"' EXIT
 
 options=()
 if [[ $(rpm --eval '%meson') == %meson ]]; then
-	# As Fedora's package of meson has them, and its flags.
+	# The macros of Fedora's meson package, and its flags
 	cat >"$dir/macros" <<-'END'
 	%_libdir %{_prefix}/lib64
 	%optflags -O2 -flto=auto -ffat-lto-objects -g -Wall -Werror=format-security -Wp,-U_FORTIFY_SOURCE,-D_FORTIFY_SOURCE=3 -fstack-protector-strong
@@ -39,9 +39,9 @@ rpmbuild -tb "${options[@]}" "$@" --define "_topdir $dir" "$tarball" \
 rpm=$(find "$dir/RPMS" -name 'urxe-[0-9]*.rpm')
 rpm -qp --list --requires --provides "$rpm" 2>/dev/null
 rpm -qp --provides "$rpm" 2>/dev/null | grep 'liburxe' &&
-	die 'it provides libraries that are nobody else'\''s'
+	die 'the package provides its private libraries'
 
-# Without cpio, which not every system has.
+# Unpack it without cpio, which some systems lack.
 cp "$rpm" "$dir/urxe.rpm"
 rpm2archive "$dir/urxe.rpm" || die 'rpm2archive'
 mkdir "$dir/root"

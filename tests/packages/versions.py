@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""meson.build's version is that of the packages, documents, tool and man pages.
-Usage: versions.py SOURCE [BUILD]; without BUILD what is built is not asked."""
+"""Check that packages, documents, tool and man pages have the version of meson.build.
+Usage: versions.py SOURCE [BUILD]; without BUILD, built files are not checked."""
 
 import pathlib
 import re
@@ -13,7 +13,7 @@ build = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
 
 
 def find(pattern, text, what):
-    """What the first group of the pattern matches in the text."""
+    """Return the first group of the pattern in the text."""
     match = re.search(pattern, text, re.MULTILINE)
     assert match, f"{what}: no version in it"
     return match[1]
@@ -35,7 +35,7 @@ seen = {
 apkbuild = "packaging/alpine/APKBUILD"
 if (source / apkbuild).exists():
     seen[apkbuild] = read(apkbuild, r"^pkgver=(\S+)$")
-# what users copy: the tag of a release
+# tags of releases in examples
 for name in ("README.md", "docs/ci.md"):
     tags = re.findall(r"\bv(\d+\.\d+\.\d+)\b", (source / name).read_text())
     assert tags, f"{name}: no version in it"

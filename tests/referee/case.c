@@ -13,7 +13,7 @@ START_TEST(chosen_case)
 }
 END_TEST
 
-/* In this process, which ends when the case does. */
+/* Run the case in this process.  Return nonzero if it failed. */
 static int run_chosen(void)
 {
 	Suite *s = suite_create(chosen->name);

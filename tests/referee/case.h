@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Small wrong programs and their corrected twins, one pair for each finding.
- * `PROGRAM -l` prints the names of its cases; `PROGRAM NAME wrong` and `PROGRAM
- * NAME right` run one, in a process of its own.  A name is that of the rule
- * that is broken; behind a + it says how.
+ * Small buggy programs and their corrected versions, one pair for each
+ * finding.  `PROGRAM -l` prints the names of its cases; `PROGRAM NAME wrong`
+ * and `PROGRAM NAME right` run one of them.  A name is that of the violated
+ * rule; after a + it has a variant.
  */
 #pragma once
 
@@ -14,5 +14,5 @@ struct test_case {
 	void (*run)(bool wrong);
 };
 
-/* What main() of such a program returns; cases end with a name of NULL. */
+/* main() of such a program.  @cases ends with a name of NULL. */
 int case_main(int argc, char **argv, const struct test_case *cases);

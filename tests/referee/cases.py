@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Each wrong program is found, and for what it is; its corrected twin never.
-Those of the rule `none` are right at the level that is told if none is asked for.
-Usage: cases.py URXE PROGRAM... (CASE=name in the environment: only that)"""
+"""Check that the referee reports each buggy program with the expected rule, and
+nothing for its corrected version.  The cases named none+... must have no finding at
+the default level.
+Usage: cases.py URXE PROGRAM... (CASE=name in the environment: only that case)"""
 
 import os
 import subprocess
@@ -12,23 +13,23 @@ import tempfile
 
 NOT_HERE = ("fork", "late", "exit", "full-then-exit",
             "event-then-exit")  # those of reports.py
-# what some of them are told as well: it is how they are wrong
+# further findings of the same mistake
 ALSO = {name: {"mr-unmapped"} for name in (
     "memory-gone+freed", "memory-gone+unmapped", "memory-gone+read",
     "source-reused+freed")}
-# what the wrong one is told
-SAYS = {"destroy-stuck+other": "1 too many: was the wrong CQ acknowledged?",
+# text that the finding of the buggy program must contain
+SAYS = {"destroy-stuck+other": "1 too many: the wrong CQ may have been acknowledged",
         "verb-refused+name": "verb-refused: ibv_attach_mcast: QP"}
 
 
 def found(urxe, level, command):
-    """The rules that were broken, and what was said."""
+    """Run a case.  Return the violated rules and the output."""
     with tempfile.TemporaryDirectory() as tmp:
         with open(f"{tmp}/supp", "w") as supp:
-            # a matter of the machine
+            # depends on RLIMIT_MEMLOCK of the machine
             supp.write("" if command[1].startswith("memlock") else
                        "memlock-exceeded:*\n")
-        # what is used after it was freed is of no use then
+        # make uses of freed memory fail
         env = dict(os.environ, URXE_CHECK=level,
                    GLIBC_TUNABLES="glibc.malloc.perturb=165:"
                                   "glibc.malloc.tcache_count=0",
@@ -47,7 +48,7 @@ def found(urxe, level, command):
         return {line[3] for line in lines if line[0] == "F"}, run.stdout
 
 
-# what other mistakes lead to
+# rules whose findings are consequences of other mistakes
 EFFECTS = {"wr-failed", "verb-refused"}
 
 
@@ -73,7 +74,7 @@ def main():
                 text = SAYS.get(name, "") if how == "wrong" else ""
                 if rules != expected or text not in said:
                     failed += 1
-                    print(f"{name} {how}: {rules or 'nothing'} was found\n"
+                    print(f"{name} {how}: found {rules or 'nothing'}, expected {expected or 'nothing'}\n"
                           f"{said}")
     print(f"{tried} cases, {failed} failures")
     return failed > 0 or not tried

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Bytes of WRs in flight that change, or are not there.  A kind device gives
- * these programs the data that they want, all the same.
+ * Buffers of outstanding WRs that are changed or unmapped.  By chance the
+ * device may still transfer the data that these programs expect.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ static void source_send(void)
 	mine[18] = 1;
 }
 
-/* The completion of a later WR is that of those before it, too. */
+/* The completion of a WR also completes earlier, unsignaled WRs. */
 static void source_unsignaled(void)
 {
 	request(a, IBV_WR_RDMA_WRITE, 0, 4096, 0, 0);
@@ -41,7 +41,7 @@ static void source_unsignaled(void)
 	mine[0] = 1;
 }
 
-/* ... by the other calls */
+/* The same with ibv_wr_start and ibv_wr_complete */
 static void source_wr_api(void)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(a);
@@ -59,7 +59,7 @@ static void source_wr_api(void)
 	done(2);
 }
 
-/* One buffer for all, and nobody ever polls. */
+/* One buffer for all WRs, and the CQ is never polled */
 static void source_again(void)
 {
 	int i;
@@ -71,7 +71,10 @@ static void source_again(void)
 	}
 }
 
-/* b has a message of a's, and a has the answer; both are not polled yet. */
+/*
+ * b has received a message of a, and a the response; the sends are not
+ * polled.
+ */
 static void answered(void)
 {
 	struct ibv_sge sge = sge_of(8192, 64);
@@ -101,7 +104,7 @@ static void freed_answered(void)
 	done_of(cq, NULL, 2);
 }
 
-/* Peers may write to it, and none did. */
+/* Peers may write to the buffer, but none did. */
 static void source_open(void)
 {
 	struct ibv_mr *was = my_mr;
@@ -119,7 +122,7 @@ static void source_open(void)
 	mine = where;
 }
 
-/* The same when the device was closed and opened again. */
+/* The same after the device was closed and opened again */
 static void source_reopened(void)
 {
 	void *hole[128];
@@ -127,7 +130,7 @@ static void source_reopened(void)
 
 	device_close();
 	srq = NULL;
-	/* nothing new stands where something of the old one stood */
+	/* new objects are not at the addresses of old ones */
 	for (i = 0; i < 128; i++)
 		need(hole[i] = malloc(64 * (i + 1)));
 	device_open();
@@ -137,7 +140,7 @@ static void source_reopened(void)
 		free(hole[i]);
 }
 
-/* Inline data are the device's when the call returns. */
+/* Inline data is copied before the call returns. */
 static void source_inline(void)
 {
 	unsigned int inl = wrong ? 0 : IBV_SEND_INLINE;
@@ -177,14 +180,14 @@ static void source_freed(void)
 	done(1);
 }
 
-/* Memory that is gone is not there for us, either. */
+/* Access to the unmapped buffer raises SIGSEGV in this process. */
 static void quit(int sig)
 {
 	(void)sig;
 	_exit(EXIT_SUCCESS);
 }
 
-/* The memory of an MR went away before the WR that names it. */
+/* The memory of an MR is unmapped before a WR that uses it is posted. */
 static void unmapped(void)
 {
 	if (wrong)
@@ -207,7 +210,7 @@ static void read_unmapped(void)
 	done(1);
 }
 
-/* A buffer is cleared for the message that may be there already. */
+/* A buffer is cleared although a message may have arrived in it. */
 static void recv_cleared(void)
 {
 	memset(mine + 4096, 7, 256);
@@ -221,7 +224,7 @@ static void recv_cleared(void)
 	memset(mine + 4096, 9, 256);
 }
 
-/* Something of the program's own lies in a buffer that is too long. */
+/* The program writes to the unused end of a receive buffer. */
 static void recv_touched(void)
 {
 	receive(4096, 256);
@@ -262,7 +265,8 @@ static void atomic_written(void)
 }
 
 /*
- * What is found is told to a pipe that nobody reads: only its own thread waits.
+ * The finding is written to a pipe that is full: only the thread that reports
+ * it waits.
  */
 static void *source_changes(void *arg)
 {
@@ -274,7 +278,7 @@ static void *source_changes(void *arg)
 	return NULL;
 }
 
-/* The program's own stderr, and a pipe that is full in its place. */
+/* Replace stderr by a full pipe.  Return a duplicate of stderr. */
 static int pipe_fill(int ends[2])
 {
 	char much[4096] = { 0 };
@@ -288,7 +292,9 @@ static int pipe_fill(int ends[2])
 	return was;
 }
 
-/* urxe run is told before stderr is. */
+/*
+ * The finding is written to URXE_CHECK_FOUND before it is written to stderr.
+ */
 static bool is_found(void)
 {
 	struct stat st;
@@ -320,7 +326,7 @@ static void source_piped(void)
 	close(ends[1]);
 }
 
-/* Something is told by a thread that is to end where it may wait. */
+/* A thread with a pending cancellation reports a finding. */
 static void *source_of_cancelled(void *is_cancelled)
 {
 	struct ibv_wc wc = { 0 };
@@ -349,11 +355,11 @@ static void source_cancelled(void)
 	alarm(60);
 	need(!pthread_cancel(thread));
 	__atomic_store_n(&is_cancelled, true, __ATOMIC_RELEASE);
-	/* PTHREAD_CANCELED: it did not come out of the poll */
+	/* PTHREAD_CANCELED would mean that it was cancelled in the poll */
 	need(!pthread_join(thread, &ret) && !ret);
 }
 
-/* Nobody reads what is told: the program goes on as it would. */
+/* stderr is a pipe without a reader: the program must continue. */
 static void source_unread(void)
 {
 	int ends[2], was = dup(STDERR_FILENO);
@@ -366,7 +372,7 @@ static void source_unread(void)
 
 /* ------------------------------------------------------- no mistakes */
 
-/* A peer writes to what is being sent: who may, may at any time. */
+/* A peer writes to the source of an outstanding WR, which is permitted. */
 static void peer_writes(void)
 {
 	struct ibv_mr *was = my_mr;
@@ -382,7 +388,7 @@ static void peer_writes(void)
 	done(2);
 }
 
-/* A message is shorter than its buffer, which has the last one's end. */
+/* Each message is shorter than the previous one in the same buffer. */
 static void short_messages(void)
 {
 	int i;
@@ -396,7 +402,7 @@ static void short_messages(void)
 	}
 }
 
-/* Many bytes, of which some are looked at. */
+/* Long messages, of which the referee checks only some bytes */
 static void long_messages(void)
 {
 	int i;
@@ -410,8 +416,9 @@ static void long_messages(void)
 	}
 }
 
-/* Messages for two QPs come to one SRQ, and their completions are looked at in
- * another order: whose is whose the same wr_id does not say.
+/*
+ * Messages for two QPs arrive in one SRQ, and their completions are polled in
+ * another order.  All receives have the same wr_id.
  */
 static void same_wr_id(void)
 {
@@ -441,13 +448,13 @@ static void same_wr_id(void)
 }
 
 /*
- * Ctrl-C ends a program wherever it is: in the referee, most of the time.  Some
- * children, as not each of them is.
+ * A signal handler may call exit() at any place, most of the time within the
+ * referee.  Several children are used, as not each one is in the referee.
  */
 static void quit_normally(int sig)
 {
 	(void)sig;
-	exit(3); /* what was left is of no interest */
+	exit(3); /* objects left by a failed program are not reported */
 }
 
 static void child_works(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* One device with two QPs, connected to each other: most cases want no more. */
+/* A device with two QPs that are connected to each other, for most cases */
 #pragma once
 
 #include <stdio.h>
@@ -27,10 +27,10 @@ extern struct ibv_pd *pd;
 extern struct ibv_cq *cq, *rcq; /* of sends, of receives */
 extern struct ibv_srq *srq;
 extern union ibv_gid gid;
-/* ours, which no peer may write to, and what peers read and write */
+/* memory without remote access; memory that peers read and write */
 extern char *mine, *theirs;
 extern struct ibv_mr *my_mr, *their_mr;
-/* a sends, b is its other end */
+/* a sends to b */
 extern struct ibv_qp *a, *b;
 extern struct ibv_qp *qps[8];
 extern int num_qps;
@@ -43,21 +43,21 @@ void qp_connect(struct ibv_qp *qp, uint32_t dest);
 void pair_make(struct ibv_qp **one, struct ibv_qp **other);
 struct ibv_sge sge_of(size_t at, uint32_t len);
 void receive(size_t at, uint32_t len);
-/* From or into mine; remote is where in theirs. */
+/* Post a WR between offset @at of mine and offset @remote of theirs. */
 void request(struct ibv_qp *qp, enum ibv_wr_opcode op, size_t at, uint32_t len,
 	     size_t remote, unsigned int flags);
-/* Completions, without error: n of one, and as many of the other as come. */
+/* Poll @n successful completions of @of, and all that @other has. */
 void done_of(struct ibv_cq *of, struct ibv_cq *other, int n);
 void done(int n);
 void received(int n);
 
 struct device_case {
 	const char *name;
-	void (*run)(void); /* with a device and a pair */
-	void (*before)(void); /* before there is a device, or NULL */
+	void (*run)(void); /* called with an open device and connected QPs */
+	void (*before)(void); /* called before the device is opened, or NULL */
 };
 
 #define DEVICE_CASE(name, run) { name, run, NULL }
 
-/* case_main() with such cases; `wrong` says which one of the twins it is. */
+/* case_main() for such cases; `wrong` selects the buggy version. */
 int device_main(int argc, char **argv, const struct device_case *cases);

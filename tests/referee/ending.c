@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Objects that end, or change, while WRs in flight need them; memory of MRs. */
+/*
+ * Objects destroyed or changed while outstanding WRs use them; unmapped MRs
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +55,7 @@ static struct ibv_srq *xrc_srq(struct ibv_xrcd *xrcd)
 	return made;
 }
 
-/* A target of the domain, which takes messages. */
+/* Create a target QP of the XRC domain. */
 static struct ibv_qp *xrc_target(struct ibv_xrcd *xrcd)
 {
 	struct ibv_qp_init_attr_ex init = {
@@ -68,7 +70,7 @@ static struct ibv_qp *xrc_target(struct ibv_xrcd *xrcd)
 	return qp;
 }
 
-/* The same of an XRC SRQ, which any target of its domain may use. */
+/* The same with an XRC SRQ, which any target QP of its domain may use */
 static void mr_of_xrc_receive(void)
 {
 	struct ibv_xrcd *xrcd = xrcd_open();
@@ -87,8 +89,9 @@ static void mr_of_xrc_receive(void)
 }
 
 /*
- * An MR changes while another thread destroys QPs which need it: that those are
- * not looked at which are gone is seen if freed memory is of no use.
+ * An MR is changed while another thread destroys QPs that use it.  The
+ * referee must not access destroyed QPs; malloc.perturb makes such accesses
+ * fail.
  */
 #define RACED 80
 static struct ibv_qp *raced[RACED];
@@ -128,7 +131,7 @@ static void mr_of_other_threads(void)
 	need(!ibv_dereg_mr(other));
 }
 
-/* The same of XRC SRQs, which belong to no QP. */
+/* The same with XRC SRQs, which belong to no QP */
 static struct ibv_srq *raced_srq[RACED];
 
 static void *raced_destroy_srqs(void *done_flag)
@@ -271,7 +274,7 @@ static void ah_of_send(void)
 		done(1);
 }
 
-/* An MR that could not be ended, or changed, goes on. */
+/* An MR whose deregistration or change was refused remains valid. */
 static void refused_to_end(void)
 {
 	struct ibv_mr *was = my_mr;
@@ -314,7 +317,7 @@ static struct ibv_mr *page_mr(char **page, int flags, int access)
 	return mr;
 }
 
-/* What is wrong is to do it before the MR ends. */
+/* The mistake is to do this before the MR is deregistered. */
 static void mr_unmapped(int (*take)(char *page))
 {
 	char *page;
@@ -357,7 +360,7 @@ static void mr_munmap(void)
 
 static void mr_mremap(void)
 {
-	need(!ibv_dereg_mr(my_mr)); /* it is mapped over */
+	need(!ibv_dereg_mr(my_mr)); /* its memory was replaced */
 	my_mr = NULL;
 	mr_unmapped(take_mremap);
 }
@@ -372,7 +375,7 @@ static void mr_madvise(void)
 	mr_unmapped(take_madvise);
 }
 
-/* It was moved, and its old memory is nobody's. */
+/* The MR was moved; its old memory may be unmapped. */
 static void mr_unmapped_rereg(void)
 {
 	char *page;
@@ -386,7 +389,7 @@ static void mr_unmapped_rereg(void)
 	need(!ibv_dereg_mr(mr));
 }
 
-/* Calls that take nothing away, and an MR that follows them. */
+/* Calls that unmap nothing of the MR; memory of an on-demand MR */
 static void mr_not_unmapped(void)
 {
 	char *shared, *demand, *next;
@@ -419,7 +422,7 @@ static void forked(void)
 	need(reap_child(pid) == 0);
 }
 
-/* What is logged of a datagram that is dropped refuses no verb. */
+/* The log line of a dropped datagram is not a refused verb. */
 static void refused_by_name(void)
 {
 	struct ibv_ah_attr attr = { .is_global = 1,
@@ -441,7 +444,7 @@ static void refused_by_name(void)
 	need(!ibv_destroy_ah(ah));
 }
 
-/* It fails at once, and waits for no event. */
+/* The call fails at once; it does not wait for an event. */
 static void destroy_busy_srq(void)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8,
@@ -462,7 +465,9 @@ static void destroy_busy_srq(void)
 	ibv_ack_async_event(&event);
 }
 
-/* An allocator's lock, which its handlers of a fork take like tcmalloc's. */
+/*
+ * Lock of an allocator, which its fork handlers take, as those of tcmalloc do
+ */
 static pthread_mutex_t heap = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int heap_taken, heap_wanted;
 
@@ -477,7 +482,7 @@ static void heap_unlock(void)
 	pthread_mutex_unlock(&heap);
 }
 
-/* The referee's handlers are newer, and run before. */
+/* The fork handlers of the referee are newer, and run first. */
 static void watch_forks(void)
 {
 	need(!pthread_atfork(heap_lock, heap_unlock, heap_unlock));
@@ -494,7 +499,7 @@ static void *unmap_in_fork(void *page)
 	return NULL;
 }
 
-/* A thread that holds the lock unmaps memory while another one forks. */
+/* A thread that holds the lock unmaps memory while another thread forks. */
 static void forked_heap(void)
 {
 	char *page;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Objects that are left. */
+/* Objects that are not destroyed */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ static void left_at_close(bool wrong)
 	ck_ok(ibv_close_device(ctx));
 }
 
-/* All of a connection, both ends in one process. */
+/* All objects of a connection, with both ends in one process */
 static void left_qp(bool wrong)
 {
 	struct opts o = default_opts();
@@ -42,7 +42,7 @@ static void left_qp(bool wrong)
 		duo_close(&d);
 }
 
-/* A CQ that its QP kept from being destroyed is in use as it was. */
+/* A CQ whose destruction was refused because of its QP remains in use. */
 static void left_refused(bool wrong)
 {
 	struct opts o = default_opts();
@@ -57,7 +57,7 @@ static void left_refused(bool wrong)
 		duo_close(&d);
 }
 
-/* The same place several times. */
+/* Several objects created at the same place */
 static void left_many(bool wrong)
 {
 	struct opts o = default_opts();
@@ -79,7 +79,7 @@ static void left_many(bool wrong)
 		duo_close(&d);
 }
 
-/* More than RLIMIT_MEMLOCK, for a process without CAP_IPC_LOCK. */
+/* Registration of more than RLIMIT_MEMLOCK without CAP_IPC_LOCK */
 static void memlock(bool wrong)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -108,7 +108,7 @@ __attribute__((destructor)) static void give_back(void)
 		ibv_close_device(late_ctx);
 }
 
-/* A destructor destroys, as those of C++ do. */
+/* A destructor destroys the objects, as in C++ programs. */
 static void left_to_destructor(bool wrong)
 {
 	struct ibv_context *ctx = open_device();
@@ -121,7 +121,7 @@ static void left_to_destructor(bool wrong)
 	late_pd = pd;
 }
 
-/* For reports.py: exit() in a child that was forked with all there is. */
+/* For reports.py: exit() in a forked child, which inherits all objects */
 static void forked(bool wrong)
 {
 	struct ibv_context *ctx = open_device();
@@ -141,14 +141,14 @@ static void forked(bool wrong)
 	ck_ok(ibv_close_device(ctx));
 }
 
-/* For reports.py: a program that gives up. */
+/* For reports.py: a program that exits with an error */
 static void given_up(bool wrong)
 {
 	left_mr(true);
 	exit(wrong ? 3 : 0);
 }
 
-/* For reports.py: a program that asks for the referee itself. */
+/* For reports.py: a program that sets URXE_CHECK itself */
 static void asked_late(bool wrong)
 {
 	ck_ok(setenv("URXE_CHECK", "warning", 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* WRs in flight that have the same bytes, here or at their other end. */
+/* Outstanding WRs whose buffers overlap, locally or at the peer */
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 
 #include "device.h"
 
-static int child_socket; /* of the mistakes that two processes make */
+static int child_socket; /* to the second process, in cases that need one */
 
 /* ------------------------------------------------------- two targets */
 
@@ -29,7 +29,7 @@ static void recv_shared(void)
 	done(4);
 }
 
-/* Two READs of different things to one place. */
+/* Two READs of different data to one buffer */
 static void read_overlap(void)
 {
 	request(a, IBV_WR_RDMA_READ, 0, 64, 0, IBV_SEND_SIGNALED);
@@ -47,7 +47,7 @@ static void read_recv_overlap(void)
 	done(2);
 }
 
-/* Nothing orders what two QPs write. */
+/* WRITEs of two QPs are not ordered. */
 static void remote_overlap(void)
 {
 	struct ibv_qp *c, *d;
@@ -57,12 +57,12 @@ static void remote_overlap(void)
 	if (!wrong)
 		done(1);
 	request(c, IBV_WR_RDMA_WRITE, 64, 8, 56, IBV_SEND_SIGNALED);
-	/* one QP keeps its own in order */
+	/* WRITEs of one QP are ordered */
 	request(c, IBV_WR_RDMA_WRITE, 128, 8, 56, IBV_SEND_SIGNALED);
 	done(wrong ? 3 : 2);
 }
 
-/* ... an atomic WRITE, too. */
+/* The same with an atomic WRITE */
 static void remote_overlap_atomic(void)
 {
 	struct ibv_qp *c, *d;
@@ -71,14 +71,14 @@ static void remote_overlap_atomic(void)
 	request(a, IBV_WR_RDMA_WRITE, 0, 64, 0, IBV_SEND_SIGNALED);
 	if (!wrong)
 		done(1);
-	/* which installed headers may not name */
+	/* IBV_WR_ATOMIC_WRITE, which old headers lack */
 	request(c, (enum ibv_wr_opcode)15, 64, 8, 56, IBV_SEND_SIGNALED);
 	done(wrong ? 2 : 1);
 }
 
 /*
- * The same from two processes: the child's WRITE is to where ours is.  What it
- * says by the socket it may say when it has polled.
+ * The same in two processes: the child WRITEs to the same memory.  The
+ * corrected child polls before it sends a message over the socket.
  */
 struct place {
 	uint32_t qpn, rkey;
@@ -129,7 +129,7 @@ static void remote_overlap_processes(void)
 	need(read(child_socket, &byte, 1) == 1);
 	need(write(child_socket, &byte, 1) == 1);
 	need(read(child_socket, &byte, 1) == 1);
-	/* elsewhere, which is all that is looked at first */
+	/* to other memory: no overlap */
 	request(a, IBV_WR_RDMA_WRITE, 64, 8, 4096, IBV_SEND_SIGNALED);
 	done(1);
 	request(a, IBV_WR_RDMA_WRITE, 64, 8, 60, IBV_SEND_SIGNALED);
@@ -140,7 +140,7 @@ static void remote_overlap_processes(void)
 
 /* ------------------------------------------------------- one is read */
 
-/* What a READ brings is sent on. */
+/* The data of a READ is sent. */
 static void fence(void)
 {
 	receive(4096, 64);
@@ -158,7 +158,7 @@ static void fence_atomic(void)
 	done(2);
 }
 
-/* No fence holds back what is copied by the call. */
+/* A fence does not delay the copy of inline data. */
 static void fence_inline(void)
 {
 	request(a, IBV_WR_RDMA_READ, 0, 32, 0, IBV_SEND_SIGNALED);
@@ -169,7 +169,7 @@ static void fence_inline(void)
 	done(wrong ? 2 : 1);
 }
 
-/* Nor does that of another QP. */
+/* A fence does not wait for a READ of another QP. */
 static void fence_other_qp(void)
 {
 	struct ibv_qp *c, *d;
@@ -183,7 +183,7 @@ static void fence_other_qp(void)
 	done(wrong ? 2 : 1);
 }
 
-/* What is to be read is written anew. */
+/* The source of a READ is overwritten. */
 static void write_after_read(void)
 {
 	request(a, IBV_WR_RDMA_READ, 0, 64, 0, IBV_SEND_SIGNALED);
@@ -200,7 +200,7 @@ static void write_after_atomic(void)
 	done(2);
 }
 
-/* A READ, on another QP, to what is being sent. */
+/* A READ of another QP to the source of an outstanding WRITE */
 static void read_over_source(void)
 {
 	struct ibv_qp *c, *d;
@@ -213,7 +213,7 @@ static void read_over_source(void)
 	done(wrong ? 2 : 1);
 }
 
-/* A message may come to where another one is sent from. */
+/* The buffer of a receive is the source of an outstanding SEND. */
 static void recv_over_source(void)
 {
 	receive(0, 64);
@@ -223,7 +223,7 @@ static void recv_over_source(void)
 
 /* ------------------------------------------------------- no mistakes */
 
-/* As pingpongs do: one place for all messages, which are all the same. */
+/* One buffer for all messages, which are equal, as in pingpong programs */
 static void one_buffer(void)
 {
 	int i;
@@ -235,7 +235,7 @@ static void one_buffer(void)
 	done(16);
 }
 
-/* Results that nobody wants, and what is read to know that it was written. */
+/* Unused results of atomics, and READs that only confirm a WRITE */
 static void one_result(void)
 {
 	struct ibv_qp *c, *d;
@@ -256,8 +256,8 @@ static void one_result(void)
 }
 
 /*
- * One QP's WRITE has arrived, says the peer, and so another QP's comes after
- * it: be it that nobody polled for the first.
+ * The peer confirms that a WRITE of one QP has arrived, so a later WRITE of
+ * another QP is ordered after it, although the first one was not polled.
  */
 static void in_turn(void)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Queues and CQs, the two ends of a connection, completions and events. */
+/* Queues, CQs, both ends of a connection, completions and events */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "case.h"
 
-/* An RC connection within this process. */
+/* Options of an RC connection within this process */
 static struct opts few(void)
 {
 	struct opts o = default_opts();
@@ -22,24 +22,24 @@ static void cq_overrun(bool wrong)
 	struct duo d;
 	int i;
 
-	/* a CQ of three has four entries, on which a program may rely */
+	/* a CQ created with 3 entries has 4, which a program may use */
 	o.cqe = wrong ? 2 : 3;
 	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
-	/* nothing of them completes, and so the CQ is not overrun in fact */
+	/* no WR completes in SQD, so the CQ is not actually overrun */
 	ck_ok(qp_to(d.a.qp, IBV_QPS_SQD));
 	for (i = 0; i < 4; i++)
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0));
 	duo_close(&d);
 }
 
-/* Receives, that is. */
+/* The same with receives */
 static void cq_overrun_recv(bool wrong)
 {
 	struct opts o = few();
 	struct duo d;
 	int i;
 
-	o.cqe = wrong ? 4 : 5; /* of which the device makes eight */
+	o.cqe = wrong ? 4 : 5; /* 5 are rounded up to 8 */
 	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
 	for (i = 0; i < 6; i++)
 		ck_ok(post_recv(&d.b, 1, (size_t)i * 64, 64));
@@ -66,7 +66,7 @@ static void sq_stuck(bool wrong)
 	duo_close(&d);
 }
 
-/* A full queue in which something is signaled is only full. */
+/* A full queue with a signaled WR is no mistake. */
 static void sq_full(bool wrong)
 {
 	struct opts o = few();
@@ -85,8 +85,9 @@ static void sq_full(bool wrong)
 }
 
 /*
- * Post until that is refused, and then poll: the CQ has room for all that is
- * posted, and what is refused brings nothing to where the first one does.
+ * Post until a post is refused, and then poll.  The CQ has space for all
+ * posted WRs, and the refused WR, which has the buffer of the first one, does
+ * not count.
  */
 static void full_then_poll(bool wrong)
 {
@@ -111,7 +112,7 @@ static void full_then_poll(bool wrong)
 	duo_close(&d);
 }
 
-/* What fails for want of memory is no full queue. */
+/* ENOMEM for lack of memory is not a full queue. */
 static void out_of_memory(bool wrong)
 {
 	struct opts o = few();
@@ -144,7 +145,7 @@ static void receive_late(bool wrong)
 	duo_close(&d);
 }
 
-/* The same twice, the QPs being used anew; reports.py counts. */
+/* The same twice, with a reset of the QPs in between; reports.py counts. */
 static void receive_late_reset(bool wrong)
 {
 	struct opts o = few();
@@ -198,14 +199,14 @@ static void rd_atomic_mismatch(bool wrong)
 	duo_close(&d);
 }
 
-/* What the other end has become for another one is nothing to this one. */
+/* The peer's QP is now connected to another QP: no finding for this one. */
 static void end_of_another(bool wrong)
 {
 	struct opts o = few();
 	struct duo d;
 
 	(void)wrong;
-	/* under which the READ is not tried at once */
+	/* the adversary delays the READ */
 	ck_ok(setenv("URXE_ADVERSARY", "1", 1));
 	o.timeout = 8;
 	o.retry_cnt = 1;
@@ -221,7 +222,7 @@ static void end_of_another(bool wrong)
 	duo_close(&d);
 }
 
-/* Who reads nothing need not care. */
+/* Without READs, the peer's small max_dest_rd_atomic does not matter. */
 static void error_unpolled(bool wrong)
 {
 	struct opts o = few();
@@ -249,7 +250,7 @@ static void completion_unpolled(bool wrong)
 	duo_close(&d);
 }
 
-/* With an event of b's receive CQ, which is returned, to be acknowledged. */
+/* Open a pair, and get an event of b's receive CQ.  Return the CQ. */
 static struct ibv_cq *duo_open_with_event(struct duo *d)
 {
 	struct opts o = few();
@@ -267,8 +268,10 @@ static struct ibv_cq *duo_open_with_event(struct duo *d)
 	return cq;
 }
 
-/* The referee waits 3 s (unpolled.c) from when the object is destroyed, which may
- * be some time after the thread that acknowledges was started. */
+/*
+ * The referee waits 3 s (unpolled.c) from the destruction of the object,
+ * which may be some time after the acknowledging thread was started.
+ */
 #define ACKNOWLEDGED_MS 6000
 
 static void *acknowledge_late(void *cq)
@@ -307,7 +310,7 @@ static void *acknowledge_right(void *arg)
 	return NULL;
 }
 
-/* The event of one CQ is acknowledged to another one. */
+/* The event of one CQ is acknowledged for another CQ. */
 static void event_of_other(bool wrong)
 {
 	struct two_cqs cqs;
@@ -329,7 +332,7 @@ static void event_of_other(bool wrong)
 	duo_close(&d);
 }
 
-/* An event for each completion, say: man ibv_get_cq_event. */
+/* More acknowledgements than events, for example one for each completion */
 static void event_beyond(bool wrong)
 {
 	struct duo d;
@@ -337,7 +340,7 @@ static void event_beyond(bool wrong)
 
 	ibv_ack_cq_events(cq, wrong ? 3 : 1);
 	if (wrong) {
-		/* refused, or it would wait for ever */
+		/* refused; otherwise it would never return */
 		ck_assert_int_eq(ibv_destroy_cq(cq), EBUSY);
 		cq->comp_events_completed -= 2;
 	}
@@ -374,7 +377,7 @@ static void destroy_stuck_async(bool wrong)
 		pthread_join(late, NULL);
 }
 
-/* Its completion is polled, and what it says is expected. */
+/* The program polls the completion and expects the error. */
 static void wr_failed(bool wrong)
 {
 	struct opts o = few();
@@ -388,7 +391,7 @@ static void wr_failed(bool wrong)
 	duo_close(&d);
 }
 
-/* Into a receive that may not be written to: both ends have an error. */
+/* The receive buffer is not writable: both ends get an error. */
 static void wr_failed_receive(bool wrong)
 {
 	struct opts o = few();
@@ -439,14 +442,14 @@ static void verb_refused_full(bool wrong)
 	duo_close(&d);
 }
 
-/* For reports.py: a program that fails because its queue is full. */
+/* For reports.py: a program that fails after a full queue */
 static void full_then_exit(bool wrong)
 {
 	verb_refused_full(wrong);
 	exit(wrong);
 }
 
-/* A call that fails at once waits for no event. */
+/* A call that fails at once does not wait for events. */
 static void destroy_busy(bool wrong)
 {
 	struct duo d;
@@ -458,7 +461,7 @@ static void destroy_busy(bool wrong)
 	duo_close(&d);
 }
 
-/* For reports.py: the process ends with an event that is not acknowledged. */
+/* For reports.py: the process exits with an unacknowledged event. */
 static void event_then_exit(bool wrong)
 {
 	struct duo d;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What urxe run --check says and returns, in each form.
+"""Output and exit status of urxe run --check, in each report format.
 Usage: reports.py URXE PROGRAM"""
 
 import json
@@ -22,7 +22,7 @@ def expect(what, is_so, said=""):
 
 
 def run(*words, **variables):
-    """Exit status, and what was said on stderr.  Objects that are left at exit are
+    """Return the exit status and the output on stderr.  Objects left at exit are
     warnings."""
     env = dict(os.environ, URXE_CHECK_LEAKS="1")
     env.update(variables)
@@ -33,37 +33,37 @@ def run(*words, **variables):
 
 def text():
     code, said = run("--check", "--", *LEFT)
-    expect("without --exitcode the status is the program's", code == 0, said)
-    expect("one line says rule, object and source", re.search(
+    expect("without --exitcode: the exit status of the program", code == 0, said)
+    expect("the finding has rule, object and source", re.search(
         r"^urxe\[\d+\]: check: warning: object-left: MR of 64 bytes at "
         r"0x[0-9a-f]+ \(lkey 0x[0-9a-f]+\): was not destroyed when the process "
         r"ended \[man ibv_close_device\]$", said, re.M), said)
     place = (r" \(\S*objects\.c:\d+\)$" if shutil.which("addr2line") else
              r"\+0x[0-9a-f]+ \(\S+\+0x[0-9a-f]+\)$")
-    expect("its calls are named, static functions too, with file and line",
-           re.search(r"^    made:\n    #0 in left_mr" + place, said, re.M), said)
-    expect("no call of ours is among them",
+    expect("call stack with functions, also static ones, files and lines",
+           re.search(r"^    created:\n    #0 in left_mr" + place, said, re.M), said)
+    expect("the call stack has no functions of urxe",
            "liburxe" not in said and "libibverbs" not in said, said)
-    expect("there is a hint", "    hint: destroy it" in said, said)
-    expect("they are counted in the end",
+    expect("the finding has a hint", "    hint: destroy it" in said, said)
+    expect("the summary counts the findings",
            "urxe: check: 0 errors, 2 warnings, 0 notes" in said, said)
 
 
 def elsewhere():
-    """A program whose stderr is a file of its own has its findings there."""
+    """If a program redirects its stderr to a file, its findings are written there."""
     with tempfile.TemporaryDirectory() as tmp:
         code, said = run("--check", "--exitcode", "9", "--", "sh", "-c",
                          'log=$1; shift; "$@" 2>"$log"', "sh", f"{tmp}/log", *LEFT)
         with open(f"{tmp}/log") as lines:
             log = lines.read()
-        expect("findings are in the program's own log", code == 9 and
+        expect("findings are in the program's stderr", code == 9 and
                log.count("check: warning: object-left") == 2 and
                "#0 in left_mr+0x" in log, log)
-        expect("and nowhere else", "object-left" not in said, said)
+        expect("findings are not printed by urxe run", "object-left" not in said, said)
 
 
 def at_once():
-    """What is found is printed while the program runs."""
+    """Findings are printed while the program runs."""
     with tempfile.TemporaryDirectory() as tmp:
         os.mkfifo(f"{tmp}/go")
         with subprocess.Popen(
@@ -72,7 +72,7 @@ def at_once():
                 env=dict(os.environ, URXE_CHECK_LEAKS="1"), text=True,
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as p:
             line = p.stderr.readline()
-            expect("a finding is printed before the end",
+            expect("a finding is printed before the program ends",
                    "object-left" in line and p.poll() is None, line)
             with open(f"{tmp}/go", "w") as go:
                 go.write("on\n")
@@ -81,16 +81,16 @@ def at_once():
 
 def levels():
     code, said = run("--check=error", "--exitcode", "9", "--", *LEFT)
-    expect("a warning is no error", (code, said) == (0, ""), said)
+    expect("--check=error: no warnings", (code, said) == (0, ""), said)
     code, said = run("--check=note", "--exitcode", "9", "--", *UNPOLLED)
-    expect("a note is found", code == 9 and "completion-unpolled" in said,
+    expect("--check=note: notes", code == 9 and "completion-unpolled" in said,
            said)
     code, said = run("--check", "--exitcode", "9", "--", *UNPOLLED)
-    expect("a note is no warning", (code, said) == (0, ""), said)
+    expect("--check: no notes", (code, said) == (0, ""), said)
 
 
 def leaks():
-    """What the system releases at exit is no reason to fail."""
+    """Objects that exit releases do not make the check fail."""
     code, said = run("--check", "--exitcode", "9", "--", *LEFT,
                      URXE_CHECK_LEAKS="")
     expect("objects left at exit are counted in one line", code == 0 and
@@ -99,37 +99,37 @@ def leaks():
                         r"them\n", said), said)
     code, said = run("--check=note", "--exitcode", "9", "--", *LEFT,
                      URXE_CHECK_LEAKS="")
-    expect("they are notes", code == 9 and
+    expect("objects left at exit are notes", code == 9 and
            said.count("check: note: object-left") == 2, said)
     code, said = run("--check", "--leaks", "--exitcode", "9", "--", *LEFT,
                      URXE_CHECK_LEAKS="")
-    expect("--leaks makes them warnings", code == 9 and
+    expect("--leaks: objects left at exit are warnings", code == 9 and
            said.count("check: warning: object-left") == 2, said)
     code, said = run("--check", "--exitcode", "9", "--", QUEUES,
                      "event-then-exit", "wrong", URXE_CHECK_LEAKS="")
-    expect("events of objects that are left at exit are a note", code == 0 and
+    expect("unacknowledged events of objects left at exit are notes", code == 0 and
            "event-unacked" not in said, said)
     code, said = run("--check", "--leaks", "--exitcode", "9", "--", QUEUES,
                      "event-then-exit", "wrong", URXE_CHECK_LEAKS="")
-    expect("--leaks makes them a warning", code == 9 and
+    expect("--leaks: unacknowledged events at exit are warnings", code == 9 and
            said.count("check: warning: event-unacked") == 1, said)
     code, said = run("--check=error", "--", *LEFT, URXE_CHECK_LEAKS="")
-    expect("a level above warnings has no such line", said == "", said)
+    expect("--check=error: no count of objects left at exit", said == "", said)
     code, said = run("--check", "--exitcode", "9", "--", PROGRAM,
                      "object-left+close", "wrong", URXE_CHECK_LEAKS="")
-    expect("a device that is closed loses its objects", code == 9 and
+    expect("objects left when the device is closed are warnings", code == 9 and
            said.count("check: warning: object-left") == 1, said)
 
 
 def codes():
-    expect("nothing found, nothing said",
+    expect("no findings: no output",
            run("--check", "--exitcode", "9", "--", *RIGHT) == (0, ""))
     expect("--exitcode", run("--check", "--exitcode", "9", "--",
                              *LEFT)[0] == 9)
-    expect("the program's own failure stays",
+    expect("a failed program: its own exit status",
            run("--check", "--exitcode", "9", "--", "sh", "-c",
                '"$@"; exit 3', "sh", *LEFT)[0] == 3)
-    expect("what a child did counts",
+    expect("findings of a child process count",
            run("--check", "--exitcode", "9", "--", "sh", "-c",
                '"$@"; true', "sh", *LEFT)[0] == 9)
     for words in (["--check=fatal"], ["--exitcode", "9"],
@@ -145,9 +145,9 @@ def codes():
 
 
 def again():
-    """The same from one place is told once, with a count."""
+    """Equal findings from one place are reported once, with a count."""
     code, said = run("--check", "--", PROGRAM, "object-left+many", "wrong")
-    expect("told once", len(re.findall("check: warning: object-left: AH",
+    expect("reported once", len(re.findall("check: warning: object-left: AH",
                                        said)) == 1, said)
     expect("counted", "object-left at the same place: 5 times" in said, said)
     with tempfile.TemporaryDirectory() as tmp:
@@ -172,16 +172,16 @@ int main(void)
 
 
 def debugged(tmp):
-    """What verbs.h has inline is a function in a program for a debugger."""
+    """Without optimization, inline functions of verbs.h are functions of the program."""
     with open(f"{tmp}/left.c", "w") as source:
         source.write(DEBUGGED)
     subprocess.run(["cc", "-g", "-O0", "-o", f"{tmp}/left", f"{tmp}/left.c",
                     "-libverbs"], check=True)
     _, said = run("--check", "--report", "github", "--", f"{tmp}/left")
-    expect("text: the header of a verb that is inline",
+    expect("text: the header of an inline verb",
            re.search(r"#0 in ibv_create_cq_ex \(infiniband/verbs\.h\)\n    #1 in main "
                      r"\(\S*left\.c:6\)", said), said)
-    expect("GitHub: not the header", "left.c,line=6,title=object-left" in said,
+    expect("GitHub: the caller of an inline verb", "left.c,line=6,title=object-left" in said,
            said)
 
 
@@ -192,18 +192,18 @@ def forms():
                       "--", *LEFT)
         with open(f"{tmp}/json") as lines:
             notes = [json.loads(line) for line in lines]
-        expect("JSON: both", [n["rule"] for n in notes] == 2 * ["object-left"],
+        expect("JSON: two findings", [n["rule"] for n in notes] == 2 * ["object-left"],
                notes)
-        expect("JSON: an id for each", len({n["id"] for n in notes}) == 2 and
+        expect("JSON: a unique id for each", len({n["id"] for n in notes}) == 2 and
                all(re.fullmatch(r"\d+\.\d+", n["id"]) for n in notes), notes)
         calls = notes[-1]["calls"]
-        expect("JSON: calls", calls[0]["what"] == "made" and
+        expect("JSON: calls", calls[0]["what"] == "created" and
                calls[0]["function"] == "left_mr" and calls[0]["address"] > 0,
                calls)
         suite = xml.etree.ElementTree.parse(f"{tmp}/junit").getroot()[0]
-        expect("JUnit: both fail", suite.get("failures") == "2" and
+        expect("JUnit: two failures", suite.get("failures") == "2" and
                len(suite.findall("testcase/failure")) == 2, suite.attrib)
-        expect("JUnit: why", "was not destroyed" in
+        expect("JUnit: message", "was not destroyed" in
                suite.find("testcase/failure").get("message"))
         with open(f"{tmp}/github") as lines:
             github = lines.read()
@@ -211,13 +211,13 @@ def forms():
             r"^::warning (file=.*,line=\d+,)?title=object-left::.*", github,
             re.M)) == 2, github)
         if shutil.which("addr2line"):
-            expect("GitHub: the source", re.search(
+            expect("GitHub: source file and line", re.search(
                 r"file=\S*objects\.c,line=\d+", github), github)
             if shutil.which("cc"):
                 debugged(tmp)
         run("--check", "--report", f"junit:{tmp}/junit", "--", *RIGHT)
         suite = xml.etree.ElementTree.parse(f"{tmp}/junit").getroot()[0]
-        expect("JUnit: nothing found has passed",
+        expect("JUnit: no findings: passed",
                suite.get("failures") == "0" and len(suite) == 1)
         _, said = run("--check", "--report", "github", "--", *LEFT)
         expect("GitHub: on stderr", "::warning " in said, said)
@@ -243,94 +243,94 @@ def suppressions():
         f.write("#" * 600 + " a long line\nwhat is this\n")
         f.flush()
         code, said = run("--check", "--suppressions", f.name, "--", *LEFT)
-        expect("what is no suppression is refused", code != 0 and
+        expect("an invalid suppression is refused", code != 0 and
                f"{f.name}:2: not RULE:PATTERN" in said, said)
     with tempfile.NamedTemporaryFile("w", suffix=":") as f:
         code, said = run("--check", "--suppressions", f.name, "--", "true")
-        expect("a : in the path is refused", code == 2 and ": in its" in said,
+        expect("a path with a colon is refused", code == 2 and "contain a colon" in said,
                said)
 
 
 def forks():
     code, said = run("--check", "--exitcode", "9", "--", PROGRAM, "fork",
                      "right")
-    expect("what a forked child inherits is not its own",
+    expect("objects inherited by a forked child are not its own",
            (code, said) == (0, ""), said)
     code, said = run("--check", "--exitcode", "9", "--", PROGRAM, "fork",
                      "wrong")
-    expect("what it made is", code == 9 and
+    expect("objects created by a forked child are its own", code == 9 and
            said.count("check: warning: object-left") == 1, said)
 
 
 def late():
     for how, left in (("wrong", 2), ("right", 0)):
         _, said = run("--", PROGRAM, "late", how, URXE_CHECK="")
-        expect(f"a program may ask itself: {how}",
+        expect(f"a program sets URXE_CHECK itself: {how}",
                said.count("check: warning: object-left") == left, said)
 
 
 def gives_up():
-    """Who failed left things, and says why itself."""
+    """Objects left by a failed program are not reported."""
     code, said = run("--check", "--exitcode", "9", "--", PROGRAM, "exit",
                      "wrong")
-    expect("what a failing program left is not told", (code, said) == (3, ""),
+    expect("failed program: objects left at exit are not reported", (code, said) == (3, ""),
            said)
     code, said = run("--check", "--exitcode", "9", "--", PROGRAM, "exit",
                      "right")
-    expect("what one left that did not fail is", code == 9 and
+    expect("successful program: objects left at exit are reported", code == 9 and
            said.count("check: warning: object-left") == 2, said)
 
 
 def resets():
     _, said = run("--check=note", "--", QUEUES, "receive-late+reset", "wrong")
     expect("a reset ends the wait for a receive",
-           re.search(r"met no receive at QP 0x[0-9a-f]+ 2 times", said), said)
+           re.search(r"found no receive at QP 0x[0-9a-f]+ 2 times", said), said)
 
 
 def fails(*case):
-    """A command that fails after it."""
+    """Return a command that runs the case and then fails."""
     return ["sh", "-c", '"$@"; exit 3', "sh", QUEUES, *case]
 
 
 def failed_wrs():
-    """A failed WR and a refused verb count if the command fails, too."""
+    """Failed WRs and refused verbs are warnings if the command fails."""
     code, said = run("--check", "--exitcode", "9", "--", *fails("wr-failed", "wrong"))
     expect("a failed command: the reason of the failed WR is a warning",
            code == 3 and re.search(
                r"check: warning: wr-failed: QP 0x[0-9a-f]+, wr_id 0x1 \(RDMA_WRITE\): "
-               r"failed with REM_ACCESS_ERR: rkey .*; mostly: .*\n    posted:\n"
+               r"failed with REM_ACCESS_ERR: rkey .*; usual cause: .*\n    posted:\n"
                r"    #0 in ", said), said)
     code, said = run("--check", "--exitcode", "9", "--",
                      *fails("wr-failed+receive", "wrong"))
-    expect("both ends of it", code == 3 and
+    expect("a failed command: both ends of a failed receive", code == 3 and
            re.search(r"\(receive\): failed with LOC_PROT_ERR: lkey of a receive .*"
-                     r" it allows .*, and LOCAL_WRITE is needed", said) and
+                     r" the key allows .*, but LOCAL_WRITE is required", said) and
            re.search(r"\(SEND\): failed with REM_OP_ERR: lkey of a receive", said),
            said)
     code, said = run("--check", "--", *fails("verb-refused", "wrong"))
-    expect("a refused verb", re.search(
+    expect("a failed command: a refused verb", re.search(
         r"check: warning: verb-refused: ibv_resize_cq: cqe is 1073741824.*\n"
         r"    here:\n    #0 in verb_refused", said), said)
     code, said = run("--check", "--", *fails("verb-refused+full", "wrong"))
-    expect("a full queue", "verb-refused: ibv_post_send: QP" in said and
+    expect("a failed command: a full queue", "verb-refused: ibv_post_send: QP" in said and
            "the send queue is full" in said, said)
     for case in ("wr-failed", "verb-refused"):
         code, said = run("--check", "--exitcode", "9", "--", QUEUES, case, "wrong")
-        expect(f"{case}, handled: silence", (code, said) == (0, ""), said)
+        expect(f"{case}, handled by the program: no finding", (code, said) == (0, ""), said)
         code, said = run("--check=note", "--exitcode", "9", "--", QUEUES, case,
                          "wrong")
-        expect(f"{case}, handled: a note", code == 9 and
+        expect(f"{case}, handled by the program: a note", code == 9 and
                f"check: note: {case}" in said and "0 warnings, 1 notes" in said, said)
         code, said = run("--check=error", "--", *fails(case, "wrong"))
-        expect(f"{case}: no error", (code, said) == (3, ""), said)
-    # the process that is aborted has no time to print
+        expect(f"{case}: not at level error", (code, said) == (3, ""), said)
+    # the aborted process cannot print
     code, said = run("--check", "--", "sh", "-c", '"$@"; kill -ABRT $$', "sh",
                      QUEUES, "wr-failed", "wrong")
-    expect("what a signal ends has failed", "warning: wr-failed" in said, said)
+    expect("a process ended by a signal has failed", "warning: wr-failed" in said, said)
 
 
 def outlives():
-    """A process that finds something when urxe run has ended."""
+    """Findings of a process that outlives urxe run."""
     for level, told in (("warning", False), ("note", True)):
         code, said = run(f"--check={level}", "--", "sh", "-c",
                          '{ while [ -e "$URXE_CHECK_FOUND" ]; do sleep 0.1; done; '
@@ -340,31 +340,31 @@ def outlives():
 
 
 def explained():
-    """Without --check one line at the end names what explains a failure."""
-    last = (r"urxe\[\d+\]: {}; urxe run --check or URXE_LOG=1 explains it\n")
+    """Without --check, one line at the end says how to get the reason of a failure."""
+    last = (r"urxe\[\d+\]: {}; for the reason use urxe run --check or URXE_LOG=1\n")
     _, said = run("--", QUEUES, "wr-failed", "wrong")
     expect("a failed WR", re.fullmatch(last.format("1 work request failed"), said), said)
     for how in ("wrong", "right"):
         _, said = run("--", QUEUES, "verb-refused+full", how)
-        expect(f"a full queue, which is handled: {how}", said == "", said)
+        expect(f"a full queue, handled by the program: {how}", said == "", said)
     _, said = run("--", QUEUES, "full-then-exit", "wrong")
     expect("a full queue before a program fails", re.fullmatch(last.format(
-        r"1 post met a full queue \(ENOMEM\)"), said), said)
+        r"1 post to a full queue failed \(ENOMEM\)"), said), said)
     _, said = run("--", QUEUES, "wr-failed", "wrong", URXE_LOG="1")
-    expect("not with the log", "explains" not in said and "REM_ACCESS" in said, said)
+    expect("with URXE_LOG no such line", "for the reason" not in said and "REM_ACCESS" in said, said)
     _, said = run("--check", "--", *fails("wr-failed", "wrong"))
-    expect("nor with --check", "explains" not in said, said)
+    expect("with --check no such line", "for the reason" not in said, said)
     env = subprocess.run([URXE, "env"], check=True, text=True,
                          stdout=subprocess.PIPE).stdout
     said = subprocess.run(["sh", "-c", env + 'exec "$@"', "sh", QUEUES, "wr-failed",
                            "wrong"], check=True, stdout=subprocess.DEVNULL,
                           env={k: v for k, v in os.environ.items() if k != "URXE_RUN"},
                           stderr=subprocess.PIPE, text=True).stderr
-    expect("nor without urxe run", said == "", said)
+    expect("without urxe run no such line", said == "", said)
 
 
 def unread():
-    """--timeout is kept where standard error is a full pipe that nobody reads."""
+    """--timeout works although stderr is a full pipe."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     try:
@@ -383,7 +383,7 @@ def unread():
             except subprocess.TimeoutExpired:
                 done.kill()
                 code = "a hang"
-        expect(f"--timeout {option} and nobody reads", code == 124, code)
+        expect(f"--timeout {option} with a full stderr", code == 124, code)
     os.close(read)
     os.close(write)
 
@@ -391,7 +391,7 @@ def unread():
 def sweep():
     code, said = run("--check", "--exitcode", "9", "--adversary=sweep:5", "--",
                      *LEFT)
-    expect("a sweep stops where something is found", code == 9 and
+    expect("a sweep stops at the first finding", code == 9 and
            "failed under the adversary with seed 1:" in said, said)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The table of rules in docs/referee.md is that of provider/referee/report/rules.h, and
-each rule has a wrong program that breaks it.
+"""Check that the table of rules in docs/referee.md equals provider/referee/report/rules.h,
+and that each rule has a buggy program that violates it.
 Usage: table.py SOURCE_ROOT [PROGRAM...]; table.py --print SOURCE_ROOT"""
 
 import pathlib
@@ -11,7 +11,7 @@ import sys
 
 
 def rules(root):
-    """Name, level, source and meaning of each."""
+    """Yield the name, level, source and meaning of each rule."""
     text = (root / "provider/referee/report/rules.h").read_text()
     text = text[text.index("#define REFEREE_RULES"):text.index("enum rule {")]
     text = re.sub(r"\s*\\\n\s*", " ", text)
@@ -39,16 +39,16 @@ def main():
     begin = doc.index("| rule | level | source | what is wrong |")
     there = doc[begin:]
     there = there[:there.index("")]
-    bad = [f"docs/referee.md has not: {line}"
+    bad = [f"docs/referee.md lacks: {line}"
            for line in table(root) if line not in there]
-    bad += [f"docs/referee.md has, and there is none: {line}"
+    bad += [f"docs/referee.md has a row without a rule: {line}"
             for line in there if line not in table(root)]
     cases = set()
     for program in sys.argv[2:]:
         out = subprocess.run([program, "-l"], check=True, text=True,
                              stdout=subprocess.PIPE).stdout
         cases |= {name.split("+")[0] for name in out.split()}
-    bad += [f"no wrong program breaks {name}"
+    bad += [f"no buggy program violates {name}"
             for name, *_ in rules(root) if name not in cases]
     print("\n".join(bad))
     print(f"{len(list(rules(root)))} rules, {len(bad)} errors")

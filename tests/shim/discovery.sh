@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# discovery.sh URXE [nobody]: programs of the distribution find urxe0.
+# discovery.sh URXE [nobody]: programs of the distribution find urxe0
 URXE=$1
 . "$(dirname "$0")/lib.sh"
 
 if [ "${2-}" = nobody ]; then
-	[ "$(id -u)" = 0 ] || skip "already not root"
-	have setpriv || skip "no setpriv"
+	[ "$(id -u)" = 0 ] || skip "this is not root"
+	have setpriv || skip "setpriv is not installed"
 	as="setpriv --reuid=65534 --regid=65534 --clear-groups"
 	chown 65534:65534 "$URXE_DIR"
-	# by a shell of his: setpriv itself may still enter what root may
+	# with a shell of that user: setpriv itself has still the rights of root
 	$as sh -c '"$0" --version' "$(realpath "$URXE")" >/dev/null 2>&1 ||
-		skip "nobody cannot enter the directory of the build"
+		skip "the user nobody cannot enter the build directory"
 	run() {
 		$as "$URXE" run -- "$@"
 	}
@@ -32,12 +32,12 @@ out=$(run cat $sys/ports/1/gid_attrs/types/255 2>&1) &&
 	die "an empty slot was read: $out"
 case $out in
 *"Invalid argument"*) ;;
-*) die "an empty slot says: $out" ;;
+*) die "reading an empty slot: $out" ;;
 esac
 run sh -c 'test -d '$sys' -a -r '$sys'/node_type' || die "test -r"
 [ -n "$(run ls $sys/device/net)" ] || die "no interface in device/net"
 
-# with no descriptor left it is refused, and nobody waits for an answer
+# without free descriptors the call fails, and programs do not hang
 if have ibv_devices; then
 	for n in 4 5 6; do
 		timeout 600 "$URXE" run -- sh -c "ulimit -n $n; exec ibv_devices" \
@@ -85,5 +85,5 @@ if have ibv_devices && [ -e "$(dirname "$URXE")/../provider/liburxe-rdmav34.so" 
 	has "GID[  0]" run ibv_devinfo -v
 fi
 
-# nothing is left, inside or outside the directory of the fabric
+# no files are left, inside or outside the directory of the fabric
 [ -z "$(ls "$URXE_DIR")" ] || die "left in $URXE_DIR: $(ls "$URXE_DIR")"

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# doctor.sh URXE RING: completion rings that are damaged, and that are in use.
+# doctor.sh URXE RING: urxe doctor checks completion rings, damaged ones and rings in use
 URXE=$1
 ring=$2
 . "$(dirname "$0")/lib.sh"
 
-# whatever happens, nothing of ours goes on
+# kill the background processes at exit
 pids=
 trap 'kill -9 $pids 2>/dev/null; rm -rf "$URXE_DIR"' EXIT
 
-# start PROGRAM...: in the background, until its first line
+# start PROGRAM...: start it in the background, and wait for its first line
 start() {
 	: >"$URXE_DIR/out"
 	"$@" >"$URXE_DIR/out" 2>&1 &
@@ -28,23 +28,23 @@ doctor() {
 }
 
 mkdir -m 700 "$URXE_DIR/empty"
-[ -z "$(URXE_FABRIC=empty doctor)" ] || die "no fabric, and CQs in it"
+[ -z "$(URXE_FABRIC=empty doctor)" ] || die "CQs are reported although no fabric exists"
 start "$ring" empty
-has "ok    completion queues: 1 in use, their rings are sound" doctor
+has "ok    completion queues: 1 in use, all rings are consistent" doctor
 empty=$pid
 start "$ring" busy
 for i in 1 2 3 4 5; do
-	has "completion queues: 2 in use, their rings are sound" doctor
+	has "completion queues: 2 in use, all rings are consistent" doctor
 done
 end "$pid"
 for what in lap state owner hole place; do
 	start "$ring" $what
 	has "FAIL  completion queue 1 of shim-ring (PID $pid): " doctor
-	[ "$(doctor | wc -l)" = 1 ] || die "more than $what: $(doctor)"
-	"$URXE" doctor >/dev/null && die "exit code"
+	[ "$(doctor | wc -l)" = 1 ] || die "not only $what is reported: $(doctor)"
+	"$URXE" doctor >/dev/null && die "urxe doctor exits with 0"
 	end "$pid"
 done
-has "1 in use, their rings are sound" doctor
+has "1 in use, all rings are consistent" doctor
 end "$empty"
 has "0 in use" doctor
 
@@ -56,7 +56,7 @@ listening() {
 two_in_use() {
 	doctor | grep -q "2 in use"
 }
-# not by run(): its shell would be what is killed, and not the program
+# not with run(): the shell would be killed instead of the program
 "$URXE" run -- ibv_rc_pingpong -g 0 -n 1000000000 -p $port >/dev/null 2>&1 &
 one=$!
 pids="$pids $one"
@@ -67,6 +67,6 @@ two=$!
 pids="$pids $two"
 await "no pingpong" two_in_use
 for i in 1 2 3 4 5; do
-	has "2 in use, their rings are sound" doctor
+	has "2 in use, all rings are consistent" doctor
 done
 end $one $two

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# fallback.sh URXE NONL: a sandbox without netlink finds the device by files.
+# fallback.sh URXE NONL: without netlink, programs find the device in files
 URXE=$1
 nonl=$2
 . "$(dirname "$0")/lib.sh"
-have ibv_devices || skip "no ibv_devices"
+have ibv_devices || skip "ibv_devices is not installed"
 [ -e "$(dirname "$URXE")/../provider/liburxe-rdmav34.so" ] ||
-	skip "no provider in the build tree"
+	skip "the build tree has no provider"
 LD_PRELOAD=$nonl
 export LD_PRELOAD
 has urxe0 run ibv_devices

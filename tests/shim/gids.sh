@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# gids.sh URXE: the GID table follows the machine's addresses.
+# gids.sh URXE: the GID table follows the addresses of the machine
 URXE=$1
 if [ "${GIDS_INSIDE-}" != 1 ]; then
 	command -v ip >/dev/null || { echo "skip: no ip"; exit 77; }
@@ -14,14 +14,14 @@ none=0000:0000:0000:0000:0000:0000:0000:0000
 stamp() {
 	run stat -c %Y.%Z /sys/class/infiniband/urxe0/
 }
-# pair INDEX TEXT: both entries of an address, RoCE v1 and RoCE v2
+# pair INDEX TEXT: check both entries of an address, RoCE v1 and RoCE v2
 pair() {
 	has "$2" run cat "$gids/$1" "$gids/$(($1 + 1))"
 	has 'IB/RoCE v1' run cat "$port/gid_attrs/types/$1"
 	[ "$(run cat "$port/gid_attrs/types/$(($1 + 1))")" = 'RoCE v2' ] ||
 		die "type of $(($1 + 1))"
 	[ "$(run cat "$gids/$1")" = "$(run cat "$gids/$(($1 + 1))")" ] ||
-		die "$1 and the next are not of one address"
+		die "$1 and the next entry have different addresses"
 }
 free() {
 	has $none run cat "$gids/$1"
@@ -29,7 +29,7 @@ free() {
 	run cat "$port/gid_attrs/ndevs/$1" 2>/dev/null && die "ndev of a free $1"
 	return 0
 }
-# the last of the table's 128 addresses
+# the last of the 128 addresses of the table
 full() {
 	i=0
 	while [ $i -lt 140 ]; do
@@ -47,9 +47,9 @@ full() {
 	done
 }
 
-# nothing up but the loopback, then not even that
+# first only the loopback is up, then no interface
 ip link set lo up
-export URXE_KEEP=1 # a slot keeps its index as long as the fabric lives
+export URXE_KEEP=1 # slots keep their index while the fabric exists
 pair 0 fe80:0000:0000:0000:
 pair 2 0000:0000:0000:0000:0000:ffff:7f00:0001
 has lo run ls /sys/class/infiniband/urxe0/device/net
@@ -64,7 +64,7 @@ ip link set lo up
 for kind in dummy bridge ifb veth none; do
 	ip link add d0 type $kind 2>/dev/null && break
 done
-[ "$kind" != none ] || skip "no virtual Ethernet interface"
+[ "$kind" != none ] || skip "cannot create a virtual Ethernet interface"
 ip link set d0 address 02:11:22:33:44:55 addrgenmode none 2>/dev/null ||
 	ip link set d0 address 02:11:22:33:44:55
 ip link set d0 up
@@ -75,7 +75,7 @@ has d0 run cat $port/gid_attrs/ndevs/2 $port/gid_attrs/ndevs/3
 [ "$(run ls /sys/class/infiniband/urxe0/device/net)" = d0 ] || die "net"
 ip addr add 198.51.100.1/24 dev d0 label d0:other
 pair 4 :ffff:c633:6401
-# a link-local one that is not the MAC's has entries, too
+# a link-local address that is not derived from the MAC has entries, too
 if ip -6 addr add fe80::77/64 dev d0 nodad 2>/dev/null; then
 	pair 6 fe80:0000:0000:0000:0000:0000:0000:0077
 	ip -6 addr del fe80::77/64 dev d0
@@ -89,24 +89,24 @@ if ip tuntap add mode tun t0 2>/dev/null; then
 	ip link del t0
 	free 6
 fi
-# a slot keeps its index when an earlier one is vacated
+# a slot keeps its index when an earlier one becomes free
 ip addr del 192.0.2.7/24 dev d0
 ip addr add 198.51.100.1/24 dev d0 2>/dev/null
 free 2
 free 3
 pair 4 :ffff:c633:6401
 has "GID 4 (v1), 5 (v2): ::ffff:198.51.100.1 (d0)" "$URXE" info --fabric t
-# holes are not listed
+# free slots are not listed
 ! have ibv_devinfo || has '::ffff:198.51.100.1, RoCE v2' run ibv_devinfo -v
 full
 free 2
 free 254
-# the first free ones are taken
+# new addresses get the first free slots
 ip addr add 192.0.2.8/24 dev d0
 pair 2 :ffff:c000:0208
 [ "$(stamp)" = "$before" ] || die "the device's identity changed"
 
-# a program that runs is told
+# running programs get an event
 have ibv_asyncwatch && have stdbuf || exit 0
 "$URXE" run -- stdbuf -oL ibv_asyncwatch -d urxe0 >"$URXE_DIR/events" &
 until grep -q 'async event FD' "$URXE_DIR/events"; do

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""help.py URXE COMPLETION: what the urxe command does for who types.
+"""help.py URXE COMPLETION: interactive features of the urxe command.
 
-The shell of "urxe run" on a terminal, with each shell that is here; colours;
-the doctor's JSON; the completion of bash."""
+The shell of "urxe run" on a terminal, with each installed shell; colours; the JSON of
+urxe doctor; the completion of bash."""
 import json
 import os
 import pty
@@ -32,8 +32,8 @@ def expect(good, what):
 
 
 def on_terminal(argv, env, typed=()):
-    """What argv writes to a terminal where the lines of `typed` are typed,
-    each when the text before it has come."""
+    """Run argv on a terminal, and type each line of `typed` when the text before it has
+    been printed.  Return the output."""
     pid, fd = pty.fork()
     if not pid:
         os.closerange(3, 1024)
@@ -57,13 +57,13 @@ def on_terminal(argv, env, typed=()):
 def try_shell(name, fabric="here"):
     path = shutil.which(name)
     if not path:
-        print("not here:", name)
+        print("not installed:", name)
         return
     prompt = b"(urxe:%s)" % fabric.encode()
     with open(os.path.join(home, ".bashrc"), "w") as f:
         f.write("own=yes; PS1='mine> '\n")
     open(os.path.join(home, ".zshrc"), "w").close()
-    # else fish begins by reading all manual pages, minutes long
+    # otherwise fish first reads all manual pages, which takes minutes
     os.makedirs(os.path.join(home, ".local/share/fish/generated_completions"),
                 exist_ok=True)
     last = b"exit"
@@ -78,13 +78,13 @@ def try_shell(name, fabric="here"):
     expect(b"urxe0\r\n" in got, f"{name}: no device: {got!r}")
     expect(b"in fabric " + fabric.encode() in got, f"{name}: {got!r}")
     if name == "bash":
-        expect(b"ayesb" in got, f"the user's own .bashrc was not read: {got!r}")
-        expect(b"mine>" in got, f"the user's own prompt is lost: {got!r}")
-        expect(b"\r0\r\n" in got, f"a descriptor is left open: {got!r}")
+        expect(b"ayesb" in got, f".bashrc was not read: {got!r}")
+        expect(b"mine>" in got, f"the prompt of the user is lost: {got!r}")
+        expect(b"\r0\r\n" in got, f"an open descriptor is inherited: {got!r}")
 
 
 def try_without_terminal():
-    """An empty variable for a command must not be a success."""
+    """An empty command must fail."""
     done = subprocess.run([URXE, "run"], env=ENV, stdin=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, timeout=LIMIT, check=False)
     expect(done.returncode == 2 and b"no command" in done.stderr, f"{done}")
@@ -117,8 +117,8 @@ def try_json():
     checks = doctor_json()
     names = {c["check"] for c in checks}
     for name in ("shared-memory", "libibverbs", "libraries", "yama"):
-        expect(name in names, f"no check {name}")
-    # names with what JSON and UTF-8 mind
+        expect(name in names, f"the check {name} is missing")
+    # names with characters that JSON must escape, and invalid UTF-8
     for name in ('a "b\\c', "\u00e9\u4e2d", os.fsdecode(b"\xff\xc3("), "a\nb\x7f"):
         os.mkdir(os.path.join(home, name), 0o755)
         bad = [c for c in doctor_json(URXE_FABRIC=name)
@@ -132,7 +132,7 @@ def try_json():
 
 
 def complete(*words):
-    """The words that bash proposes for the last of these."""
+    """Return the words that bash proposes for the last one of these."""
     script = (f". '{COMPLETION}'; COMP_WORDS=(\"$@\"); "
               "COMP_CWORD=$(($# - 1)); _urxe; printf '%s\\n' \"${COMPREPLY[@]}\"")
     done = subprocess.run(["bash", "-c", script, "bash", *words], env=ENV,
@@ -149,7 +149,7 @@ def try_completion():
     expect(len(commands) >= 11, f"{commands}")
     for command in commands:
         expect(complete("urxe", command[:-1]).count(command) == 1, command)
-        # every option that its help names, a line each
+        # every option of the help, one a line
         usage = subprocess.run([URXE, command, "--help"], env=ENV, check=True,
                                stdout=subprocess.PIPE, timeout=LIMIT)
         words = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", usage.stdout.decode(),

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# host.sh URXE: a machine with a device of its own (a bind mount plays it).
+# host.sh URXE: a host that has an RDMA device (emulated by a bind mount)
 URXE=$1
 if [ "${HOST_INSIDE-}" != 1 ]; then
 	[ "$(id -u)" = 0 ] || { echo "skip: needs root"; exit 77; }
@@ -16,23 +16,23 @@ echo "1: CA" >"$real/mlx5_9/node_type"
 ln -s "$real/mlx5_9" "$class/infiniband/mlx5_9"
 ln -s "$real/uverbs0" "$class/infiniband_verbs/uverbs0"
 mount --bind "$class" /sys/class || skip "no bind mounts"
-ls /sys/class/infiniband/mlx5_9/ports || die "the stage"
+ls /sys/class/infiniband/mlx5_9/ports || die "the bind mount does not show mlx5_9"
 
-[ "$(run ls /sys/class/infiniband)" = urxe0 ] || die "not hidden"
-run ls /sys/class/infiniband/mlx5_9 2>/dev/null && die "not hidden by name"
+[ "$(run ls /sys/class/infiniband)" = urxe0 ] || die "the host device is not hidden"
+run ls /sys/class/infiniband/mlx5_9 2>/dev/null && die "the host device can be accessed by name"
 [ "$(run ls /sys/class/infiniband_verbs | tr '\n' ' ')" = \
-	"abi_version uverbs1000 " ] || die "uverbs0 not hidden"
+	"abi_version uverbs1000 " ] || die "uverbs0 is not hidden"
 
 run() {
 	"$URXE" run --with-host-devices -- "$@"
 }
 [ "$(run ls /sys/class/infiniband | tr '\n' ' ')" = "mlx5_9 urxe0 " ] ||
-	die "not merged: $(run ls /sys/class/infiniband)"
+	die "the devices are not merged: $(run ls /sys/class/infiniband)"
 has "1: CA" run cat /sys/class/infiniband/mlx5_9/node_type
 has "1: CA" run cat /sys/class/infiniband/urxe0/node_type
 has uverbs0 run ls /sys/class/infiniband_verbs
 has uverbs1000 run ls /sys/class/infiniband_verbs
 [ "$(run readlink -f /sys/class/infiniband)" = /sys/class/infiniband ] ||
-	die "the merged directory has another name"
+	die "the merged directory has a different name"
 rm "$class/infiniband/mlx5_9"
-[ "$(run ls /sys/class/infiniband)" = urxe0 ] || die "a device that left"
+[ "$(run ls /sys/class/infiniband)" = urxe0 ] || die "a removed device is listed"

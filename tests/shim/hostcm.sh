@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# hostcm.sh URXE FAKECM: which rdma_cm a process gets, where the machine has
-# one itself.
+# hostcm.sh URXE FAKECM: which rdma_cm device a process gets if the host has one
 URXE=$1
 LD_PRELOAD=$2
 . "$(dirname "$0")/lib.sh"
@@ -10,7 +9,7 @@ export LD_PRELOAD FAKECM
 echo >"$FAKECM"
 tables=$URXE_DIR/$URXE_FABRIC/cm
 
-# gives WHAT OPTION...: what opening the device gives; ours is a FIFO.
+# gives WHAT OPTION...: check the file type of the opened device; that of urxe is a FIFO.
 gives() {
 	what=$1
 	shift
@@ -30,14 +29,14 @@ gives fifo --with-host-devices
 URXE_RDMA_CM=urxe
 export URXE_RDMA_CM
 gives fifo --with-host-devices
-[ -e "$tables" ] || die "there are no tables"
+[ -e "$tables" ] || die "the rdma_cm tables do not exist"
 
 rm "$tables"
 URXE_RDMA_CM=host
 gives "regular file" --with-host-devices
-[ ! -e "$tables" ] || die "ours was opened beside the host's"
+[ ! -e "$tables" ] || die "rdma_cm of urxe was opened as well as that of the host"
 for path in /dev/infiniband/rdma_cm /sys/class/misc/rdma_cm; do
 	[ -e $path ] || ! "$URXE" run --with-host-devices ls -d $path 2>/dev/null ||
-		die "$path is still ours"
+		die "$path still belongs to urxe"
 done
 has uverbs1000 "$URXE" run --with-host-devices ls /dev/infiniband

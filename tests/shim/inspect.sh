@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# inspect.sh URXE SPOIL: urxe doctor --fabric finds what does not agree.
+# inspect.sh URXE SPOIL: urxe doctor --fabric finds inconsistent state
 URXE=$1
 spoil=$2
 . "$(dirname "$0")/lib.sh"
 
-# whatever happens, nothing of ours goes on
+# kill the background processes at exit
 pid=
 trap 'kill -9 $pid 2>/dev/null; rm -rf "$URXE_DIR"' EXIT
 
-# without WHAT TEXT: a fabric in which nobody is
+# without WHAT TEXT: damage a fabric without processes
 without() {
 	URXE_FABRIC=$1 "$spoil" "$1" >/dev/null || die "spoil $1"
 	has "FAIL  $2" doctor "$1"
@@ -18,7 +18,7 @@ without() {
 	:
 }
 
-# with WHAT TEXT: in which one process is
+# with WHAT TEXT: damage a fabric with one process
 with() {
 	: >"$URXE_DIR/out"
 	URXE_FABRIC=$1 "$spoil" "$1" >"$URXE_DIR/out" &
@@ -27,7 +27,7 @@ with() {
 	has "$2" doctor "$1"
 	kill -9 $pid
 	wait $pid 2>/dev/null
-	has "/$1: all that is shared agrees; 0 contexts" doctor "$1"
+	has "/$1: shared state is consistent; 0 contexts" doctor "$1"
 	"$URXE" doctor --fabric "$1" >/dev/null || die "exit code after $1"
 }
 
@@ -35,24 +35,24 @@ doctor() {
 	"$URXE" doctor --fabric "$1" || :
 }
 
-without count 'the device counts 1 qps, its contexts 0'
-without directory 'QP directory: QP 0x5 is of context 77.1, which is not there'
-without dm 'device memory: 1 pages are marked as used, 0 are'
-without group 'multicast group 2 counts 1 QPs and has 0'
-without domain 'XRC domain 9: nobody has it open'
-without arena-file 'the file ctx/77.1 is nobody'
-without fifo 'the file ev/77.1.0 is nobody'
-without half 'the file device.123.456 was left half made'
-with nothing 'agrees; 1 context is open'
-with half-counted 'FAIL  the device counts 1 qps, its contexts 0'
-with own-count 'FAIL  context 0.1 (shim-spoil): it counts 1 pds and has 0'
-with cq 'CQ 7: its ring is where none can be'
-with heap ': 1 pages are marked as used by rings, 0 are'
-with key 'key entry 7 is live and its number is free'
-with pd 'it counts 0 pds and has 1'
+without count 'device: 1 qps counted, contexts have 0'
+without directory 'QP directory: QP 0x5: context 77.1 does not exist'
+without dm 'device memory: 1 pages marked used, 0 in use'
+without group 'multicast group 2: 1 QPs counted, 0 found'
+without domain 'XRC domain 9: not open in any context'
+without arena-file 'the file ctx/77.1 belongs to no context'
+without fifo 'the file ev/77.1.0 belongs to no context'
+without half 'the file device.123.456 is incomplete'
+with nothing 'is consistent; 1 context is open'
+with half-counted 'FAIL  device: 1 qps counted, contexts have 0'
+with own-count 'FAIL  context 0.1 (shim-spoil): 1 pds counted, 0 found'
+with cq 'CQ 7: invalid ring position'
+with heap ': 1 heap pages marked used, rings use 0'
+with key 'key entry 7 is live, but its number is marked free'
+with pd ': 0 pds counted, 1 found'
 with device-lock ' (shim-spoil) has held '
 with context-lock 'FAIL  context 0.1: pid '
 
-"$URXE" doctor --fabric 2>/dev/null && die "no name"
-"$URXE" doctor --fabric nowhere 2>/dev/null && die "no fabric"
+"$URXE" doctor --fabric 2>/dev/null && die "accepted without a name"
+"$URXE" doctor --fabric nowhere 2>/dev/null && die "accepted a fabric that does not exist"
 exit 0

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""knobs.py URXE SOURCE_ROOT: the adversary's knobs, with their defaults in both
-levels, are the same in the command's help, in urxe(1) and in docs/adversary.md, and
-each is there."""
+"""knobs.py URXE SOURCE_ROOT: check that the options of the adversary, with their
+defaults in both levels, are the same in the help of the command, in urxe(1) and in
+docs/adversary.md."""
 import pathlib
 import re
 import subprocess
@@ -28,10 +28,10 @@ def expect(good, what):
         print("failed:", what)
 
 
-expect(len(knobs) > 10, f"few knobs: {knobs}")
-expect(page == knobs, f"urxe.1 has {set(page) ^ set(knobs)} in other words")
+expect(len(knobs) > 10, f"too few options: {knobs}")
+expect(page == knobs, f"urxe.1 differs: {set(page) ^ set(knobs)}")
 expect(table == [knob[:3] for knob in knobs],
-       f"docs/adversary.md: {set(table) ^ {knob[:3] for knob in knobs}}")
+       f"docs/adversary.md differs: {set(table) ^ {knob[:3] for knob in knobs}}")
 for row in rows:
     expect(len(row) == 7 and row[3] and row[6] and
            (row[4] and row[5] or row[0] == "`ticks`"),
@@ -40,5 +40,5 @@ for row in rows:
 code = "".join(path.read_text() for folder in ("provider", "kernel-shim")
                for path in (root / folder).rglob("*.c"))
 for name, *_ in knobs:
-    expect(re.search(rf"\bKNOB_{name}\b", code), f"{name}: nobody looks at it")
+    expect(re.search(rf"\bKNOB_{name}\b", code), f"KNOB_{name} is not used in the code")
 sys.exit(1 if failures else 0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# What the shell tests share.  Sourced with $URXE (the command) set; makes a
-# directory for fabrics of its own and removes it at the end.
+# Common functions of the shell tests.  Sourced with $URXE set to the command; creates a
+# private directory for fabrics, and removes it at the end.
 set -u
 
 base=/dev/shm
@@ -27,7 +27,7 @@ have() {
 	command -v "$1" >/dev/null 2>&1
 }
 
-# await WHAT CMD...: until CMD succeeds; what is not so after two minutes hangs.
+# await WHAT CMD...: wait until CMD succeeds, for at most two minutes.
 await() {
 	awaited=$1
 	shift
@@ -38,12 +38,12 @@ await() {
 	done
 }
 
-# Run with the device; names of commands may be functions of the caller.
+# Run a command with the device; it may be a function of the caller.
 run() {
 	"$URXE" run -- "$@"
 }
 
-# has TEXT CMD...: the output of CMD has TEXT in it.
+# has TEXT CMD...: check that the output of CMD contains TEXT.
 has() {
 	want=$1
 	shift

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# limits.sh URXE HOLD LOCK: limits of a process and odd settings are errors
-# that say so, and locked memory is no more than what is used.
+# limits.sh URXE HOLD LOCK: resource limits and unusual settings lead to errors with a
+# reason, and only used memory is locked.
 URXE=$1
 hold=$2
 lock=$3
@@ -12,7 +12,7 @@ URXE_DIR=$top/fabrics
 mkdir -m 700 "$URXE_DIR"
 state=/sys/class/infiniband/urxe0/ports/1/state
 
-# fails WHY COMMAND...: with an exit code, not by a signal
+# fails WHY COMMAND...: check that it fails with an exit code, not with a signal
 fails() {
 	why=$1
 	shift
@@ -35,7 +35,7 @@ open_device() {
 	URXE_LOG=1 "$URXE" run ibv_devinfo
 }
 
-# the files of a fabric; then those of a context (blocks of 512 bytes)
+# too small for the files of a fabric, and for those of a context (512-byte blocks)
 fails "urxe: no device.*ulimit -f allows 100 KiB" \
 	limited -f 200 "$URXE" run cat $state
 fails "urxe: cannot open urxe0.*ulimit -f allows 102400 KiB" \
@@ -45,14 +45,14 @@ fails "^FAIL  file size: .*ulimit -f allows 102400 KiB" \
 [ -z "$(ls "$URXE_DIR")" ] || [ -z "$(ls "$URXE_DIR/t/ctx")" ] ||
 	die "left: $(ls "$URXE_DIR/t/ctx")"
 if have ibv_devinfo; then
-	fails "1024 MiB of address space.*ulimit -v allows 781 MiB" \
+	fails "1024 MiB more address space.*ulimit -v allows 781 MiB" \
 		limited -v 800000 open_device
 	fails "urxe: cannot open urxe0.*ulimit -v allows 781 MiB" \
 		limited -v 800000 "$URXE" run ibv_devinfo
-	# the second mapping, of the asynchronous events
+	# the second mapping, for the asynchronous events
 	fails "urxe: cannot open urxe0.*ulimit -v allows 1367 MiB" \
 		limited -v 1400000 "$URXE" run ibv_devinfo
-	# however many descriptors there are, the limit is named, once
+	# with any number of descriptors, the message about the limit is printed once
 	files=4
 	until limited -n $((files += 1)) "$URXE" run ibv_devinfo \
 		>"$top/out" 2>&1; do
@@ -77,7 +77,7 @@ URXE_DM_SIZE=4m
 has ACTIVE run cat $state
 unset URXE_DM_SIZE
 
-# 1 GiB of address space for each context, and little of it is memory
+# each context uses 1 GiB of address space, but little memory
 mkfifo "$top/in"
 "$URXE" run "$lock" <"$top/in" >"$top/out" 2>&1 &
 exec 3>"$top/in"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# netns.sh URXE HOLD: two network namespaces, as containers have them, share a
-# fabric: the GIDs of both are there, and they talk.
+# netns.sh URXE HOLD: two network namespaces, like those of containers, share a fabric:
+# it has the GIDs of both, and programs connect.
 URXE=$1 hold=$2
 if [ "${NETNS_INSIDE-}" != 1 ]; then
 	command -v ip >/dev/null || { echo "skip: no ip"; exit 77; }
@@ -19,14 +19,14 @@ there() {
 until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do
 	sleep 0.05
 done
-ip link add v0 type veth peer name v1 2>/dev/null || skip "no veth"
+ip link add v0 type veth peer name v1 2>/dev/null || skip "cannot create veth interfaces"
 ip link set v1 netns $other
 ip addr add 192.0.2.1/24 dev v0
 ip link set v0 up
 there ip addr add 192.0.2.2/24 dev v1
 there ip link set v1 up
 
-# each of these looks at the machine's addresses
+# each of these commands updates the addresses
 look() {
 	"$@" "$URXE" run -- cat /sys/class/infiniband/urxe0/ports/1/state \
 		>/dev/null || die "look"
@@ -34,11 +34,11 @@ look() {
 index() {
 	"$URXE" info --fabric t | sed -n "s/.*, \(.*\) (v2): ::ffff:$1 .*/\1/p"
 }
-# both are there, and they stay where they are, whoever looks
+# the addresses of both have entries, which do not change at updates from either
 URXE_KEEP=1 look env
 "$URXE" run -- "$hold" &
 here_held=$!
-# until then its addresses give way to those of the other one
+# until then its addresses can be replaced by those of the other namespace
 until "$URXE" info --fabric t | grep -q shim-hold; do
 	kill -0 $here_held || die "hold"
 done
@@ -77,14 +77,14 @@ if have rping; then
 	n=0
 	until run "$rping" -c -a 192.0.2.2 -C 3 >"$URXE_DIR/client" 2>&1; do
 		kill -0 $server || die "$(cat "$URXE_DIR/server")"
-		n=$((n + 1)) # it does not listen yet
+		n=$((n + 1)) # the server does not listen yet
 		[ $n -lt 600 ] || die "$(cat "$URXE_DIR/client")"
 		sleep 0.1
 	done
 	wait $server || die "$(cat "$URXE_DIR/server")"
 fi
 
-# when nobody is left there, its addresses go
+# when no process is left in the namespace, its addresses are removed
 kill $there_held
 wait $there_held
 until [ -z "$(index 192.0.2.2)" ]; do
@@ -92,7 +92,7 @@ until [ -z "$(index 192.0.2.2)" ]; do
 done
 [ "$(index 192.0.2.1)" = 3 ] || die "192.0.2.1 went, too"
 
-# who came there later keeps them
+# a process that enters the namespace later keeps the addresses
 "$URXE" run -- "$hold" /proc/$other/ns/net >"$URXE_DIR/moved" &
 there_held=$!
 until grep -qs moved "$URXE_DIR/moved"; do
@@ -100,5 +100,5 @@ until grep -qs moved "$URXE_DIR/moved"; do
 	sleep 0.05
 done
 look env
-[ -n "$(index 192.0.2.2)" ] || die "the addresses of one that moved went"
+[ -n "$(index 192.0.2.2)" ] || die "the addresses of a process that changed its namespace are removed"
 kill $here_held $there_held

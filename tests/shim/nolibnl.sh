@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# nolibnl.sh URXE NETLINK LIBRARY: where libnl-3 cannot be loaded, RDMA netlink
-# is refused as by a kernel that has none, and URXE_LOG tells why.
+# nolibnl.sh URXE NETLINK LIBRARY: if libnl-3 cannot be loaded, RDMA netlink sockets
+# fail as with a kernel without RDMA, and URXE_LOG logs the reason.
 URXE=$1
 netlink=$2
 library=$3
@@ -15,13 +15,13 @@ refused() {
 	echo "$1"
 	URXE_LOG=1
 	export URXE_LOG
-	has "no RDMA netlink: " run "$netlink" refused
+	has "cannot emulate NETLINK_RDMA: " run "$netlink" refused
 	unset URXE_LOG
 	out=$(run "$netlink" refused 2>&1) || die "refused: $out"
 	[ -z "$out" ] || die "unasked: $out"
 }
 
-# one that is none, and one that has no such functions
+# a file that is not a library, and a library without the functions
 echo "no library" >"$LD_LIBRARY_PATH/libnl-3.so.200"
 refused "no library"
 cp "$library" "$LD_LIBRARY_PATH/libnl-3.so.200" || exit 99

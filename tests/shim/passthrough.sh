@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# passthrough.sh URXE SHIM: without URXE_FABRIC the library does nothing.
+# passthrough.sh URXE SHIM: without URXE_FABRIC the preload library has no effect
 URXE=$1
 shim=$2
 . "$(dirname "$0")/lib.sh"
@@ -19,6 +19,6 @@ if have rdma; then
 	b=$(LD_PRELOAD=$shim rdma dev 2>&1)
 	[ "$a" = "$b" ] || die "rdma dev differs: $b"
 fi
-# a program that has nothing to do with RDMA makes no fabric either
+# programs that do not use RDMA create no fabric
 URXE_FABRIC=t LD_PRELOAD=$shim ls / >/dev/null || die "ls /"
 [ ! -e "$URXE_DIR/t" ] || die "ls / made a fabric"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# place.sh URXE HOLD: /dev/shm/urxe-UID is there already, and is not ours.
-# Nothing is put into it, all processes find the same other place, and what
-# should be somebody's stays as it was.  In a /dev/shm of its own.
+# place.sh URXE HOLD: /dev/shm/urxe-UID exists already, and belongs to another user.
+# urxe does not change it; all processes find the same substitute.  The test has a
+# private /dev/shm.
 if [ "${PLACE_INSIDE-}" != 1 ]; then
-	# only root has another user to be squatted by
+	# only root can create a directory of another user
 	user=-r
 	[ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null && user=
 	unshare $user -m true 2>/dev/null || { echo "skip: no unshare"; exit 77; }
@@ -28,14 +28,14 @@ places() {
 	find /dev/shm -maxdepth 1 -name "${name##*/}.*" | wc -l
 }
 
-# The device is there, and what is at $name is as it was.
+# Check that the device exists, and that $name is unchanged.
 works() {
 	before=$(ls -ldn "$name")
 	run cat /sys/class/infiniband/urxe0/node_type >"$top/out" 2>"$top/err" ||
 		die "$1: no device: $(cat "$top/err")"
 	grep -q "1: CA" "$top/out" || die "$1: $(cat "$top/out")"
 	grep -q "^urxe: $name is .* not used: the fabric is $name\.[0-9a-f]*/t$" \
-		"$top/err" || die "$1: it does not say so: $(cat "$top/err")"
+		"$top/err" || die "$1: the substitute is not logged: $(cat "$top/err")"
 	[ "$(ls -ldn "$name")" = "$before" ] || die "$1: $name was changed"
 	[ "$(places)" = 1 ] || die "$1: $(ls /dev/shm)"
 	has "warn  $name is " "$URXE" doctor
@@ -54,15 +54,15 @@ if chown 1234 "$top/victim" 2>/dev/null; then
 		[ "$(entries "$name")" = 0 ] || die "made: $(find "$name")"
 		again
 	done
-	# a place that was asked for is not exchanged for another one
+	# a directory that the user has set is not replaced by a substitute
 	mkdir "$top/other" && chown 1234 "$top/other"
 	URXE_DIR=$top/other run cat /sys/class/infiniband/urxe0/node_type \
-		>/dev/null 2>"$top/err" && die "another user's URXE_DIR"
+		>/dev/null 2>"$top/err" && die "the URXE_DIR of another user is accepted"
 	grep -q "^urxe: no device.*other must be a directory of uid" "$top/err" ||
-		die "no cause: $(cat "$top/err")"
+		die "the reason is not printed: $(cat "$top/err")"
 	[ "$(entries "$top/other")" = 0 ] || die "made: $(find "$top/other")"
 	URXE_DIR=$top/other "$URXE" doctor | grep -q "^FAIL  fabric .*other" ||
-		die "the doctor finds it right"
+		die "urxe doctor does not report it"
 	chown 0 "$top/victim"
 fi
 
@@ -77,7 +77,7 @@ ln -s "$top/victim" "$name"
 works "a link"
 [ "$(entries "$top/victim")" = 0 ] || die "made: $(find "$top/victim")"
 
-# all meet in one place, also those that are the first, all at once
+# all processes use one place, also if several are the first at the same time
 for round in 1 2 3 4 5; do
 	again
 	mkdir "$name" && chmod 777 "$name"
@@ -87,9 +87,9 @@ for round in 1 2 3 4 5; do
 		pids="$pids $!"
 	done
 	for p in $pids; do
-		wait "$p" || die "a racer: exit code $?"
+		wait "$p" || die "a concurrent process: exit code $?"
 	done
-	[ "$(places)" = 1 ] || die "they do not meet: $(ls /dev/shm)"
+	[ "$(places)" = 1 ] || die "several places: $(ls /dev/shm)"
 done
 "$URXE" run "$hold" >/dev/null 2>&1 &
 one=$!
@@ -98,13 +98,13 @@ seen() {
 	"$URXE" info 2>&1 | grep -q "$one shim-hold"
 }
 await "not seen" seen
-# they still meet when the name is free again
+# they use one place also when the name is free again
 rm -r "$name"
 has "$one shim-hold" "$URXE" info
 has "1: CA" run cat /sys/class/infiniband/urxe0/node_type
-[ ! -e "$name" ] && [ "$(places)" = 1 ] || die "two places: $(ls /dev/shm)"
+[ ! -e "$name" ] && [ "$(places)" = 1 ] || die "several places: $(ls /dev/shm)"
 
-# it goes with its last fabric, also while others make theirs there
+# the place is removed with its last fabric, also while others create fabrics in it
 kill -9 $one
 trap 'rm -rf "$top"' EXIT
 wait $one 2>/dev/null
@@ -118,7 +118,7 @@ for round in 1 2 3 4 5 6 7 8; do
 		pids="$pids $!"
 	done
 	for p in $pids; do
-		wait "$p" || die "who makes a fabric: $(cat "$top"/err?)"
+		wait "$p" || die "creating a fabric failed: $(cat "$top"/err?)"
 	done
 	[ ! -e "$name" ] || die "left: $(find "$name")"
 done

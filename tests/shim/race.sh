@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# race.sh URXE ROUNDS: six processes find and open the device at once, from
-# an empty tree; some are killed while the others go on.  What one leaves who
-# is killed while he makes the tree goes with the next one who comes.
+# race.sh URXE ROUNDS: six processes find and open the device at once, from an empty
+# tree, and some are killed.  Files that a process leaves when it is killed while it
+# creates the tree are removed by the next one.
 URXE=$1
 rounds=$2
 . "$(dirname "$0")/lib.sh"
@@ -21,8 +21,8 @@ for i in 1 2 3; do
 		sleep 0.1
 	done
 	mkdir "$URXE_DIR/t/tree.7.1"
-	"$URXE" run "$rounds" 5 || die "beside another"
-	[ ! -e "$URXE_DIR/t/tree.7.1" ] || die "half a tree was left"
+	"$URXE" run "$rounds" 5 || die "a concurrent run failed"
+	[ ! -e "$URXE_DIR/t/tree.7.1" ] || die "an incomplete tree was left"
 	kill -9 $p
 	wait $p 2>/dev/null
 	"$URXE" run "$rounds" 5 || die "after a kill"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""resource.py OBJECTS: what "rdma resource" and "rdma statistic" show.
+"""resource.py OBJECTS: output of "rdma resource" and "rdma statistic"
 
-Runs OBJECTS, two processes that say what they have, and looks at it through
-the stock rdma command.  $URXE is the urxe command.
+Run OBJECTS, two processes that print their objects, and compare these with the output
+of the stock rdma command.  $URXE is the urxe command.
 """
 
 import json
@@ -45,7 +45,7 @@ def start(*args):
 
 
 def one(kind, **want):
-    """The only object of a kind in which all of `want` is true."""
+    """Return the only object of a kind that has all values of `want`."""
     found = [o for o in show(kind)
              if all(o.get(k) == v for k, v in want.items())]
     same(f"{kind} with {want}", len(found), 1)
@@ -196,14 +196,14 @@ def check_two(objects):
     child.stdin.flush()
     same("answer", child.stdout.readline(), "killed\n")
     check_counts(1)
-    same("who is left", {o["pid"] for o in show("qp")}, {a["pid"]})
+    same("the process that is left", {o["pid"] for o in show("qp")}, {a["pid"]})
     child.stdin.close()
     same("exit code", child.wait(timeout=600), 0)
     check_counts(0)
 
 
 def check_many(objects, count):
-    """More than fits in a message."""
+    """More objects than fit in one message."""
     child = start(objects, str(count))
     same("answer", child.stdout.readline(), "ready\n")
     same("many QPs", len({q["lqpn"] for q in show("qp")}), count)
@@ -212,7 +212,7 @@ def check_many(objects, count):
 
 
 def check_cm_ids():
-    """A server that waits, and what is left of it."""
+    """A waiting server, and its cm_id after it was killed."""
     if not shutil.which("rping"):
         return
     server = start("rping", "-s", "-a", "127.0.0.1", "-p", "7471")
@@ -228,10 +228,10 @@ def check_cm_ids():
         same(f"{key} of the cm_id", ids[0][key], want)
     same("count of cm_id", rdma("resource", "show")[0]["cm_id"], 1)
     same("by port", show("cm_id", "src-port", "7471"), ids)
-    same("by another", show("cm_id", "src-port", "7472"), [])
+    same("of another port", show("cm_id", "src-port", "7472"), [])
     server.kill()
     server.wait()
-    same("cm_ids of the dead", show("cm_id"), [])
+    same("cm_ids of a killed process", show("cm_id"), [])
 
 
 def main():

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# rm.sh URXE HOLD LEAVE: fabrics end with those who use them; what killed
-# processes leave is found by others, or removed by hand.
+# rm.sh URXE HOLD LEAVE: a fabric is removed when its last process ends; fabrics of
+# killed processes are removed by others, or by urxe rm.
 URXE=$1
 hold=$2
 leave=$3
 . "$(dirname "$0")/lib.sh"
-fabrics=$URXE_DIR/fabrics # nothing else is in there
+fabrics=$URXE_DIR/fabrics # contains only fabrics
 mkdir -m 700 "$fabrics"
 top=$URXE_DIR
 URXE_DIR=$fabrics
@@ -18,7 +18,7 @@ there() {
 		die "there is \"$(ls -A "$fabrics" | tr '\n' ' ')\", not \"$1\""
 }
 
-# start FABRIC: a process that holds the device open
+# start FABRIC: start a process that keeps the device open
 start() {
 	"$URXE" run --fabric "$1" "$hold" &
 	pid=$!
@@ -45,11 +45,11 @@ refused() {
 	why=$1
 	shift
 	"$@" >"$top/out" 2>&1
-	[ $? = 1 ] || die "$*: not refused: $(cat "$top/out")"
+	[ $? = 1 ] || die "$*: accepted: $(cat "$top/out")"
 	grep -q "$why" "$top/out" || die "$*: no \"$why\": $(cat "$top/out")"
 }
 
-# the last one out, also if it is a child, removes it
+# the last process removes the fabric, also if it is a forked child
 look one
 there ""
 has "the child went on" run "$leave" fork
@@ -58,11 +58,11 @@ start one
 look one
 there "one "
 for i in 1 2 3 4 5 6 7 8 9 10; do
-	run "$leave" || die "leaving with threads: exit code $?"
-	rm -rf "$fabrics/t" # a thread may have had the device open
+	run "$leave" || die "exit with threads: exit code $?"
+	rm -rf "$fabrics/t" # a thread may have kept the device open
 done
 
-# and if several are the last at once
+# several processes exit at the same time
 for i in 1 2 3 4 5 6 7 8 9 10; do
 	others=
 	for n in 1 2 3 4; do
@@ -72,38 +72,38 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 	wait $others
 	there "one "
 done
-# or leaves it, if he is asked to
+# with URXE_KEEP the fabric remains
 (export URXE_KEEP=1; look kept)
 there "kept one "
 "$URXE" rm kept
 
-# one that was killed is found by who makes another one
+# the fabric of a killed process is removed when another fabric is created
 end $pid
 there "one "
 start two
 there "two "
 refused "two is in use" "$URXE" rm two
-refused "there is no fabric" "$URXE" rm nosuch
+refused "no fabric nosuch" "$URXE" rm nosuch
 has "$pid shim-hold" "$URXE" info --fabric two
 look two
 
-# an empty directory: its creator was killed; --unused leaves it alone
+# an empty directory, whose creator was killed: --unused does not remove it
 mkdir -m 700 "$fabrics/begun"
 "$URXE" rm --unused
 there "begun two "
 "$URXE" rm begun || die "an empty directory is not removed"
 there "two "
 
-# by hand; what is no fabric is left alone
+# urxe rm removes only fabrics
 mkdir -m 700 "$fabrics/mine" "$fabrics/half" "$fabrics/half/ctx"
 echo mine >"$fabrics/mine/file"
 mkdir -m 755 "$fabrics/open"
-refused "is no fabric" "$URXE" rm open
+refused "is not a fabric" "$URXE" rm open
 echo mine >"$fabrics/open/device"
 ln -s "$top" "$fabrics/link"
-refused "is no fabric" "$URXE" rm mine
-refused "is no fabric" "$URXE" rm open
-refused "is no fabric" "$URXE" rm link
+refused "is not a fabric" "$URXE" rm mine
+refused "is not a fabric" "$URXE" rm open
+refused "is not a fabric" "$URXE" rm link
 has "removed half" "$URXE" rm --unused
 there "link mine open two "
 end $pid
@@ -123,7 +123,7 @@ away=$fabrics/.gone.$(printf %x "$(stat -c %i "$moved")")
 mv "$moved" "$away"
 exec 9<>"$away/cm.d/1" # an event channel of rdma_cm
 "$URXE" rm --unused
-[ -p "$away/cm.d/1" ] || die "a broken fabric with a user was removed"
+[ -p "$away/cm.d/1" ] || die "a damaged fabric in use was removed"
 exec 9>&-
 "$URXE" rm --unused
 there "three "
@@ -132,11 +132,11 @@ for args in "" "--unused three" "--nosuch"; do
 	[ $? = 2 ] || die "usage: rm $args"
 done
 
-# a port that was taken down is kept, for those who come
+# a fabric whose port is down is kept, so that later programs find the port down
 said=$("$URXE" port down --fabric down 2>&1) || die "port down"
 case $said in
-*"there is no fabric down in "*"; there are: three"*"; it is made"*) ;;
-*) die "a fabric is made: $said" ;;
+*"no fabric down in "*"; existing: three"*"; creating fabric down"*) ;;
+*) die "urxe port created a fabric: $said" ;;
 esac
 has "1: DOWN" "$URXE" run --fabric down \
 	cat /sys/class/infiniband/urxe0/ports/1/state
@@ -146,7 +146,7 @@ there "down three "
 look six
 there "three "
 
-# those who come and those who go do not disturb each other
+# processes that start and processes that exit at the same time
 others=
 for n in 1 2 3 4; do
 	(for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
@@ -164,7 +164,7 @@ end $three
 "$URXE" rm --unused >/dev/null
 there ""
 
-# in little memory: all jobs have ended, or were killed
+# little memory, in which many jobs ended or were killed
 [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null || exit 0
 URXE="$URXE" hold="$hold" dir="$fabrics" unshare -m sh -euc '
 	mount -t tmpfs -o mode=700,size=8m tmpfs "$dir" || exit 0

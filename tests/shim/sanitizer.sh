@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# sanitizer.sh URXE: programs that gcc and clang built with ASan and TSan see
-# the device and run to their end, and their own bugs are found.
+# sanitizer.sh URXE: programs built with ASan and TSan by gcc and clang find the device
+# and succeed; the sanitizers find bugs of the programs.
 URXE=$1
 . "$(dirname "$0")/lib.sh"
-# new releases of meson have them abort, and clang's TSan takes those of UBSan
+# new releases of meson set abort_on_error, and clang's TSan reads UBSAN_OPTIONS
 unset ASAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS
 source=$(dirname "$0")/programs/sanitizer.c
 # /dev/shm may be mounted noexec
@@ -15,12 +15,12 @@ log=$URXE_DIR/log
 done=
 leaks=1
 if have gcc && ! "$(dirname "$0")/../finds-leaks" gcc; then
-	echo "LeakSanitizer does not work here (is ptrace refused?): not used"
+	echo "LeakSanitizer is not used: it does not work here; ptrace may be forbidden"
 	leaks=0
 	export ASAN_OPTIONS=detect_leaks=0
 fi
 
-# build COMPILER KIND FLAGS...: false if there is no such sanitizer
+# build COMPILER KIND FLAGS...: fail if the compiler has no such sanitizer
 build() {
 	compiler=$1
 	kind=$2
@@ -33,7 +33,7 @@ build() {
 	esac
 	"$compiler" -g -O1 "-fsanitize=$kind" "$@" "$source" -o "$app" \
 		-libverbs -pthread 2>"$log" && "$app" 2>/dev/null
-	# no device is an exit of its own; what cannot start here is killed
+	# a missing device has a separate exit code; a sanitizer that cannot start is killed
 	[ $? -lt 126 ] || return 1
 	done="$done $compiler:$kind"
 }
@@ -43,7 +43,7 @@ plays() {
 	grep -q "^played" "$log" || die "$done: $*: $(cat "$log")"
 }
 
-# finds WHAT
+# finds WHAT: check that the sanitizer reports the bug
 finds() {
 	"$URXE" run "$app" bug >"$log" 2>&1 && die "$done: no bug was found"
 	grep -qE "$1" "$log" || die "$done: no $1: $(cat "$log")"
@@ -51,7 +51,7 @@ finds() {
 
 asan() {
 	plays "$URXE" run "$app"
-	# a script that sets options of its own
+	# a script that sets sanitizer options itself
 	plays "$URXE" run sh -c "ASAN_OPTIONS=detect_leaks=$leaks '$app'"
 	finds "heap-use-after-free"
 }
@@ -63,11 +63,11 @@ build gcc address -DOWN_OPTIONS && plays "$URXE" run "$app"
 for compiler in gcc clang; do
 	build $compiler thread || continue
 	plays "$URXE" run "$app"
-	# a line of the source, where something can tell it
+	# with a line of the source, if a symbolizer is installed
 	finds "data race.*(sanitizer\.c|$app\+0x)"
 	TSAN_OPTIONS=exitcode=3 "$URXE" run "$app" bug >/dev/null 2>&1
 	code=$?
-	[ $code = 3 ] || die "$done: exit code $code, not the user's own"
+	[ $code = 3 ] || die "$done: exit code $code instead of the one that the user has set"
 done
-[ "$done" ] || skip "no sanitizer here"
+[ "$done" ] || skip "no compiler has a sanitizer"
 echo "$done"

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""trial.py URXE HOLD: urxe run where it waits for the program: --adversary, --timeout.
+"""trial.py URXE HOLD: options with which urxe run waits for the program: --adversary,
+--timeout.
 
-Who starts it must not be able to tell from a program that is executed: exit
-status, signals, terminal.  And which seeds are tried, when it stops, what it
-says then."""
+Exit status, signals and terminal must be the same for the caller as if urxe run had
+replaced itself with the program.  Also checks the seeds, the end of a sweep, and the
+messages."""
 import os
 import pty
 import re
@@ -25,11 +26,11 @@ for variable in ("URXE_ADVERSARY", "URXE_FABRIC", "URXE_KEEP"):
     ENV.pop(variable, None)
 failures = []
 
-# nohup and shells without jobs have their programs ignore these
+# nohup and shells without job control start programs with these signals ignored
 for given in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     signal.signal(given, signal.SIG_DFL)
 
-# tells when it is there, and each signal that it gets
+# prints when it is ready, and each signal that it receives
 LISTENER = os.path.join(home, "listener.py")
 with open(LISTENER, "w") as program:
     program.write("""
@@ -38,7 +39,7 @@ come, go = os.pipe2(os.O_NONBLOCK)
 os.set_blocking(come, True)
 for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
     signal.signal(sig, lambda sig, frame: None)
-signal.set_wakeup_fd(go)  # a byte for each, also of two that come at once
+signal.set_wakeup_fd(go)  # one byte for each signal, also if two arrive at once
 print("ready", os.getpid(), flush=True)
 while True:
     sig = os.read(come, 1)[0]
@@ -70,7 +71,7 @@ def await_(what, true):
 
 
 def state(pid):
-    """As ps shows it; "-" if it is gone."""
+    """Return the process state as in ps, or "-" if the process does not exist."""
     try:
         with open(f"/proc/{pid}/stat") as f:
             return f.read().rsplit(")", 1)[1].split()[0]
@@ -85,7 +86,7 @@ def start(*words, **more):
 
 
 def listen(*words, **more):
-    """A listener under urxe run, and its PID."""
+    """Start a listener under urxe run.  Return the process of urxe, and the listener's PID."""
     run = start(*words, "--", sys.executable, LISTENER, **more)
     return run, int(run.stdout.readline().split()[1])
 
@@ -106,20 +107,20 @@ def try_statuses():
             expect(said == (want != 0 and "--adversary=7" in words), f"{done}")
         expect(urxe(*words, "--", "/etc/passwd").returncode == 126, "126")
         done = urxe(*words, "--", "no-such-program")
-        expect(done.returncode == 127 and "again" not in done.stderr, f"{done}")
-    # nobody waits where nobody has anything to say
+        expect(done.returncode == 127 and "repeat" not in done.stderr, f"{done}")
+    # without these options urxe executes the program directly
     run, pid = listen()
-    expect(run.pid == pid, "not executed")
+    expect(run.pid == pid, "urxe run did not execute the program directly")
     run.terminate()
     expect(finish(run)[0] == 5, "SIGTERM")
-    # who ignores the deaths of children is told of this one
+    # also with SIGCHLD ignored
     run = start("--adversary=7", "--", "sh", "-c", "exit 3",
                 preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
     expect(finish(run)[0] == 3, "with SIGCHLD ignored")
 
 
 def try_signals():
-    # a job: in a group whose leader's parent is gone SIGTSTP stops nobody
+    # in its own process group: SIGTSTP has no effect in an orphaned group
     run, pid = listen("--adversary=7", preexec_fn=lambda: os.setpgid(0, 0))
     expect(run.pid != pid, "executed")
     for sig in (signal.SIGUSR1, signal.SIGHUP, signal.SIGINT):
@@ -127,20 +128,20 @@ def try_signals():
         line = run.stdout.readline()
         expect(line == f"got {sig.name}\n", f"{sig.name}: {line}")
     run.send_signal(signal.SIGTSTP)
-    await_("it does not stop", lambda: state(pid) == "T")
+    await_("the program does not stop", lambda: state(pid) == "T")
     run.send_signal(signal.SIGCONT)
-    await_("it does not go on", lambda: state(pid) == "S")
+    await_("the program does not continue", lambda: state(pid) == "S")
     run.terminate()
     code, out, err = finish(run)
     expect(code == 5 and out == "got SIGTERM\n", f"SIGTERM: {code} {out}")
-    expect("failed" not in err, f"it was ended, it did not fail: {err}")
+    expect("failed" not in err, f"ended by a signal, but reported as failed: {err}")
 
     run, pid = listen("--adversary=7")
     run.kill()
-    await_("it outlives us", lambda: state(pid) in "-Z")
+    await_("the program outlives urxe run", lambda: state(pid) in "-Z")
     finish(run)
 
-    # what was ignored is ignored
+    # ignored signals remain ignored
     run, pid = listen("--adversary=sweep:3",
                       preexec_fn=lambda: signal.signal(signal.SIGHUP,
                                                        signal.SIG_IGN))
@@ -150,17 +151,17 @@ def try_signals():
     expect(line == "got SIGUSR1\n", f"ignored: {line}")
     run.terminate()
     code, out, err = finish(run)
-    expect(code == 5 and "ready" not in out, f"the sweep goes on: {code} {out}")
+    expect(code == 5 and "ready" not in out, f"the sweep continues: {code} {out}")
 
 
 def try_terminal():
-    """Ctrl-C and Ctrl-Z, as a shell sees them that starts urxe as a job."""
+    """Ctrl-C and Ctrl-Z of a job that a shell started."""
     leader, fd = pty.fork()
     if not leader:
         job = os.fork()
         if not job:
             os.setpgid(0, 0)
-            # the shell's part, which it may do while it is in the background
+            # done by the shell; possible in a background process with SIGTTOU ignored
             signal.signal(signal.SIGTTOU, signal.SIG_IGN)
             os.tcsetpgrp(0, os.getpid())
             signal.signal(signal.SIGTTOU, signal.SIG_DFL)
@@ -190,14 +191,14 @@ def try_terminal():
 
     if until(b"ready ") and until(b"\n"):
         pid = int(got.split(b"ready ")[1].split()[0])
-        # a second one may come while the first is pending, and be lost: often
+        # a second signal may be lost while the first is pending: repeat this
         for n in range(20):
             os.write(fd, b"\x03")
             until(b"got SIGINT\r\n", n + 1)
             time.sleep(0.02)
         os.write(fd, b"\x1a")
         until(b"stopped\r\n")
-        await_("the program does not go on", lambda: state(pid) == "S")
+        await_("the program does not continue", lambda: state(pid) == "S")
         os.kill(pid, signal.SIGTERM)
         until(b"ended 5")
         expect(got.count(b"got SIGINT") == 20, f"{got!r}")
@@ -214,7 +215,7 @@ def try_sweep():
     done = urxe("--adversary=sweep:3", "--", "sh", "-c", show)
     expect(done.returncode == 0 and seeds(done.stdout) == ["1", "2", "3"],
            f"{done}")
-    # to the first that fails, and its command line again
+    # up to the first seed that fails; the printed command line repeats it
     script = show + "; test $URXE_ADVERSARY != 6,loss=2% || exit '4'"
     done = urxe("--fabric", "a b", "--adversary=sweep:5-9,loss=2%", "--", "sh",
                 "-c", script)
@@ -226,7 +227,7 @@ def try_sweep():
            f"{line}: {again}")
     expect(again.stderr.splitlines()[-1] == line, f"{again.stderr}")
 
-    # whoever ends one run ends the sweep
+    # a signal that ends a run also ends the sweep
     run, _ = listen("--adversary=sweep:3")
     run.send_signal(signal.SIGINT)
     run.stdout.readline()
@@ -251,7 +252,7 @@ def try_levels():
                         ("hardware,sweep:1", "1,hardware")):
         done = urxe(f"--adversary={value}", "--", "sh", "-c", show)
         expect(re.fullmatch(rf"is={want}\.\n", done.stdout), f"{value}: {done}")
-    # a seed that fails is told apart by the other level
+    # a failed seed is run again with the other level
     for other, words in (("exit 0", "seed 2 passes with --adversary=hardware:"),
                          ("exit 3", "seed 2 fails with --adversary=hardware,")):
         script = f"case $URXE_ADVERSARY in *,*) {other};; 2*) exit 4;; esac"
@@ -261,7 +262,7 @@ def try_levels():
         expect("urxe run --trace" in done.stderr.splitlines()[-1] and
                "--adversary=2" in done.stderr.splitlines()[-1], f"{done}")
         expect(done.stdout == "traced=yes\n" * 2 + "traced=\n",
-               f"the trace is of the seed that failed: {done}")
+               f"not a trace of the failed seed: {done}")
         for value in ("sweep:3,loss=0", "2,specification", "hardware,sweep:3",
                       "specification,sweep:3"):
             done = urxe(f"--adversary={value}", "--", "sh", "-c", "exit 4")
@@ -270,7 +271,7 @@ def try_levels():
 
 
 def try_apart():
-    """A run finds nothing of the one before."""
+    """Each run has a new fabric; processes of the previous run are killed."""
     device = "test -e /sys/class/infiniband/urxe0; "
     script = (device + "urxe port down >&2; echo fabric=$URXE_FABRIC; "
               "sleep 1000 & echo pid=$!; setsid sh -c 'echo pid=$$; trap : TERM; "
@@ -284,7 +285,7 @@ def try_apart():
         expect(not os.path.exists(os.path.join(home, fabric)), f"left {fabric}")
     for pid in re.findall(r"pid=(\d+)", out):
         expect(state(pid) in "-Z", f"{pid} is left: {state(pid)}")
-    # who names a fabric wants this one: somebody is in there
+    # a fabric that the user names is used for all runs
     done = urxe("--fabric", "mine", "--adversary=sweep:2", "--", "sh", "-c",
                 "echo fabric=$URXE_FABRIC")
     expect(re.findall(r"fabric=(\S+)", done.stdout) == ["mine", "mine"],
@@ -292,8 +293,8 @@ def try_apart():
 
 
 def late(far, *command, option=None):
-    """A command that hangs, ended when it has come so far: on a busy machine
-    that takes longer."""
+    """Run a command that hangs; use a longer time limit until far(done) is true, as a busy
+    machine needs more time."""
     for limit in ("0.3s", "3s", "30s"):
         done = urxe(*([option] if option else []), "--timeout", limit, "--",
                     *command)
@@ -309,16 +310,16 @@ def try_timeout():
     pids = re.findall(r"pid=(\d+)", done.stdout)
     expect(done.returncode == 124 and len(pids) == 2, f"{done}")
     for pid in pids:
-        expect(state(pid) in "-Z", f"{pid} outlives its time: {state(pid)}")
-    # who ends when he is asked, and has started one who does not
+        expect(state(pid) in "-Z", f"{pid} outlives the time limit: {state(pid)}")
+    # a program that ends on SIGTERM, with a child that does not
     done = late(lambda done: "pid=" in done.stdout, "sh", "-c",
                 "setsid sh -c 'trap \"\" TERM; echo pid=$$; while :; do sleep 1;"
                 "done' & sleep 1000")
     pids = re.findall(r"pid=(\d+)", done.stdout)
     expect(done.returncode == 124 and len(pids) == 1, f"{done}")
     for pid in pids:
-        expect(state(pid) in "-Z", f"{pid} outlives its time: {state(pid)}")
-    # a hang is a failure, also of one that is stopped, or ends well when asked
+        expect(state(pid) in "-Z", f"{pid} outlives the time limit: {state(pid)}")
+    # a hang is a failure, also if the program is stopped, or exits with 0 on SIGTERM
     for script in ("kill -STOP $$", "trap 'exit 0' TERM; while :; do sleep 0.05;"
                    "done"):
         done = late(lambda done: "seed 2:" in done.stderr, "sh", "-c",
@@ -348,16 +349,16 @@ def try_values():
         for done in (urxe(f"--adversary={bad}", "--", "echo", "ran"),
                      urxe("--", "echo", "ran", env={"URXE_ADVERSARY": bad})):
             expect(done.returncode == 2 and not done.stdout,
-                   f"{bad} was taken: {done}")
+                   f"{bad} was accepted: {done}")
     done = urxe("--adversary=1,no=1", "--", "echo", "ran")
     for knob in knobs:
-        expect(f" {knob}" in done.stderr, f"{knob} is not named: {done.stderr}")
+        expect(f" {knob}" in done.stderr, f"{knob} is not listed: {done.stderr}")
     for good in ("0", "18446744073709551615", "1,none", "1,none,loss=1000",
                  "1,loss=100%,ticks=1", "1,loss=0.5%", "sweep:2-2",
                  "1,hardware,none", "specification,1,none,loss=1"):
         done = urxe(f"--adversary={good}", "--", "echo", "ran")
         expect(done.returncode == 0 and done.stdout == "ran\n", f"{good}: {done}")
-    # drawn, and said
+    # a random seed, which is printed
     for value in ("", "=", "=,loss=3"):
         done = urxe(f"--adversary{value}", "--", "sh", "-c",
                     "echo $URXE_ADVERSARY; exit 1")
@@ -365,9 +366,10 @@ def try_values():
         expect(seed and done.stdout == seed[1] + value[1:] + "\n", f"{done}")
     one = urxe("--adversary", "--", "sh", "-c", "echo $URXE_ADVERSARY")
     two = urxe("--adversary", "--", "sh", "-c", "echo $URXE_ADVERSARY")
-    expect(one.stdout != two.stdout, f"drawn twice: {one.stdout}")
+    expect(one.stdout != two.stdout, f"the same seed twice: {one.stdout}")
 
-    # given by hand: the device is not opened, and it says why, unasked
+    # invalid URXE_ADVERSARY without urxe run: the device is not opened, and the reason is
+    # printed without URXE_LOG
     if shutil.which("ibv_devinfo"):
         done = urxe("--", "sh", "-c", "URXE_ADVERSARY=7,no=1 exec ibv_devinfo")
         expect(done.returncode and "URXE_ADVERSARY: \"no=1\"" in done.stderr,
@@ -377,7 +379,7 @@ def try_values():
 
 
 def try_shown():
-    """urxe doctor and urxe info say that there is an adversary."""
+    """urxe doctor and urxe info show the adversary."""
     for value, want in (("", "ok    adversary: none"),
                         ("7,loss=2", "warn  adversary: URXE_ADVERSARY is 7,loss=2;"),
                         ("7,no=2", "FAIL  adversary: URXE_ADVERSARY: \"no=2\"")):

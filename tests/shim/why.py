@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""why.py URXE STALLS [STALLS_CM]: urxe why and urxe top name what is waited for.
+"""why.py URXE STALLS [STALLS_CM]: urxe why and urxe top report what programs wait for.
 
-Two stock programs come to wait, say so, and are looked at; each case is in a
-fabric of its own."""
+Each case runs two stock programs in a separate fabric.  When both wait, they report it,
+and urxe why is run."""
 import concurrent.futures
 import contextlib
 import fcntl
@@ -46,7 +46,7 @@ def urxe(*words):
 
 
 def until(right, *words):
-    """Its output is right, once: the writer may get no CPU between two looks."""
+    """Repeat until right(done) is true: the writer may get no CPU between two samples."""
     last = time.monotonic() + LIMIT
     while not right(done := urxe(*words)):
         if not expect(time.monotonic() < last, f"{done}"):
@@ -54,7 +54,7 @@ def until(right, *words):
 
 
 class Pair:
-    """A server and a client in a fabric of their own."""
+    """A server and a client in a separate fabric."""
 
     def __init__(self, fabric, *command, run=(), env=None):
         self.fabric = fabric
@@ -108,7 +108,7 @@ def await_stopped(pid):
 
 
 def says(pair, code, *texts, words=()):
-    """why ends so, and its output has all of these."""
+    """Check the exit status of urxe why, and that its output contains the texts."""
     done = pair.why(*words)
     missing = [t for t in texts if t not in done.stdout]
     expect(done.returncode == code and not missing and not done.stderr,
@@ -118,7 +118,7 @@ def says(pair, code, *texts, words=()):
 
 
 def comes(pair, code, *texts, words=()):
-    """The same, once: a thread that was started gets there."""
+    """The same, repeated until a thread has reached that state."""
     last = time.monotonic() + LIMIT
     while True:
         done = pair.why(*words)
@@ -141,7 +141,7 @@ def try_rnr():
     with Pair("rnr", STALLS, "rnr") as p:
         server, client = who(p.server, "server"), who(p.client, "client")
         texts = (f"{client}, {qp(p.client)}: SEND wr_id 77 waits for a receive "
-                 f"(RNR): {qp(p.server)} has none posted, of {server}; 2 more",
+                 f"(RNR): {qp(p.server)} of {server} has no receive posted; 2 more",
                  "rnr for ", f"ibv_post_recv by {server}", "rnr_retry is 7")
         says(p, 1, *texts)
         says(p, 1, *texts, words=[str(p.client["pid"])])
@@ -151,14 +151,15 @@ def try_rnr():
         expect(done.returncode == 2 and "no QP 0xffffff" in done.stderr, f"{done}")
         os.kill(p.server["pid"], signal.SIGSTOP)
         await_stopped(p.server["pid"])
-        says(p, 1, f"of {server}, which is stopped", "SIGCONT",
+        says(p, 1, f"of {server} has no receive posted, and the process is stopped",
+             "SIGCONT",
              f"{server}: the process is stopped")
         os.kill(p.server["pid"], signal.SIGCONT)
         for _ in range(3):
             p.do()
-        # what came of it is in the CQs, soon
+        # the completions are soon in the CQs
         last = time.monotonic() + LIMIT
-        while p.why().stdout.count("3 of 16 completions") < 2:
+        while p.why().stdout.count("3 unpolled completions") < 2:
             if not expect(time.monotonic() < last, "it waits on"):
                 return
         expect("RNR" not in says(p, 1), "it waits on")
@@ -166,35 +167,36 @@ def try_rnr():
 
 def try_answers():
     with Pair("init", STALLS, "init") as p:
-        says(p, 1, f"for an answer of {qp(p.server)} of "
-             f"{who(p.server, 'server')}: it is in INIT", "ibv_modify_qp to RTR",
+        says(p, 1, f"for a response of {qp(p.server)} of "
+             f"{who(p.server, 'server')}: the remote QP is in INIT", "ibv_modify_qp to RTR",
              "peer-state for", "timeout is 0")
         p.do()
     with Pair("err", STALLS, "err") as p:
-        says(p, 1, "it is in ERR, and answers nothing")
+        says(p, 1, "the remote QP is in ERR and does not respond")
     with Pair("gone", STALLS, "gone") as p:
-        says(p, 1, f"for an answer of {qp(p.server)}: there is no such QP")
+        says(p, 1, f"for a response of {qp(p.server)}: no such QP exists")
     with Pair("psn", STALLS, "psn") as p:
-        says(p, 1, "this sends PSN 0x3e8, and that expects 0x3ed", "psn for")
+        says(p, 1, "this QP sends PSN 0x3e8, the remote QP expects PSN 0x3ed",
+             "psn for")
     with Pair("other", STALLS, "other") as p:
-        says(p, 1, f"that is connected to {qp(p.server)}, not to this one")
+        says(p, 1, f"the remote QP is connected to {qp(p.server)}, not to this QP")
     with Pair("roce", STALLS, "roce") as p:
-        says(p, 1, "it has a GID of RoCE v", "no-answer for",
-             "QPs connected with GIDs of one kind (sgid_index)")
+        says(p, 1, "the GID of the remote QP is of RoCE v", "no-answer for",
+             "QPs connected with GIDs of one RoCE version (sgid_index)")
 
 
 def try_broken():
-    """Who broke the QP that others wait for."""
+    """The cause of a broken QP that others wait for."""
     with Pair("broken", STALLS, "broken") as p:
         says(p, 0, "1 receive is posted")
         p.do()
         says(p, 1, f"{qp(p.client)}: 1 receive is posted", "no-sender for",
-             f"{qp(p.server)} is in ERR; it was broken by RDMA_WRITE wr_id 8 of "
-             f"{qp(p.server)}:", "there is none: it was never given out")
+             f"{qp(p.server)} is in ERR; cause: RDMA_WRITE wr_id 8 of "
+             f"{qp(p.server)}:", "no such key: never issued")
 
 
 def try_traffic():
-    """Who does not wait is not named, and has rates."""
+    """A process that does not wait is not reported; it has rates."""
     def idle(done):
         return done.returncode == 0 and "nothing stalls" in done.stdout
 
@@ -202,7 +204,7 @@ def try_traffic():
         top = json.loads(done.stdout)
         mine = [q for q in top["qps"] if q["qpn"] == p.client["qpn"]][0]
         packets = mine["packets_per_second"]
-        # WRITEs of 8 bytes, of one packet each
+        # WRITEs of 8 bytes, one packet each
         return packets > 0 and abs(mine["bytes_per_second"] / packets - 8) < 4
 
     def first_row(done):
@@ -216,7 +218,7 @@ def try_traffic():
 
 
 def try_damage():
-    """Whatever is in there, it is looked at to the end."""
+    """urxe why and urxe top survive a damaged arena."""
     with Pair("damage", STALLS, "rnr") as p:
         for end in (p.server, p.client):
             os.kill(end["pid"], signal.SIGSTOP)
@@ -241,7 +243,7 @@ def try_damage():
 
 
 def spoil(path, chance):
-    """Bytes of what it holds, but for its head."""
+    """Damage random bytes of the file, except its header."""
     size = 48 << 20
     with open(path, "r+b") as f:
         fd, at, runs = f.fileno(), 4096, []
@@ -264,7 +266,7 @@ def try_port():
         says(p, 0, "nothing stalls")
         urxe("port", "down", "--fabric", "port")
         p.do()
-        says(p, 1, "for an answer: the port is down", "urxe port up", "port-down")
+        says(p, 1, "for a response: the port is down", "urxe port up", "port-down")
         urxe("port", "up", "--fabric", "port")
 
 
@@ -274,7 +276,7 @@ def try_queues():
              f"ibv_modify_qp to RTS by {who(p.client, 'client')}")
     for own in "", "own-":
         with Pair("unsignaled", STALLS, own + "unsignaled") as p:
-            says(p, 1, "all its WRs are done and unsignaled", "sq-full for")
+            says(p, 1, "all WRs are done and unsignaled", "sq-full for")
         with Pair("unpolled", STALLS, own + "unpolled") as p:
             says(p, 1, f"16 completions in CQ {p.client['cq']} are not polled",
                  "sq-full for", "cq-unread for")
@@ -284,29 +286,30 @@ def try_completions():
     with Pair("overrun", STALLS, "overrun") as p:
         says(p, 1, f"CQ {p.client['cq']} of 16 entries was overrun")
     with Pair("unread", STALLS, "unread") as p:
-        says(p, 1, "2 of 16 completions are there and not polled; the oldest "
+        says(p, 1, "has 2 unpolled completions (16 entries); the oldest "
              f"is of {qp(p.client)}, wr_id 5", "cq-unread for >",
              words=[hex(p.client["qpn"])])
     with Pair("unarmed", STALLS, "unarmed") as p:
-        says(p, 1, "2 of 16 completions", "it is not armed",
-             "who sleeps in ibv_get_cq_event sleeps on", "ibv_req_notify_cq")
+        says(p, 1, "has 2 unpolled completions (16 entries)",
+             "the CQ is not armed", "so ibv_get_cq_event does not return",
+             "ibv_req_notify_cq")
     with Pair("solicited", STALLS, "solicited") as p:
-        says(p, 1, "it is armed for solicited ones only", "cq-solicited for")
+        says(p, 1, "the CQ is armed for solicited completions only", "cq-solicited for")
     with Pair("moderated", STALLS, "moderated") as p:
-        says(p, 1, "waits for moderation (ibv_modify_cq): 2 of 10 are there, and "
-             "the time is 0 us", "cq-moderated for")
+        says(p, 1, "moderation (ibv_modify_cq) delays the event: 2 of 10 "
+             "completions, period 0 us", "cq-moderated for")
     with Pair("event", STALLS, "event") as p:
-        says(p, 1, "1 event is not read, 2 completions are there",
+        says(p, 1, "1 event is not read, 2 completions are not polled",
              f"ibv_get_cq_event by {who(p.client, 'client')}")
 
 
 def try_receives():
     with Pair("receives", STALLS, "receives") as p:
-        says(p, 0, f"{qp(p.server)}: 1 receive is posted: no message comes from "
+        says(p, 0, f"{qp(p.server)}: 1 receive is posted: no message arrives from "
              f"{qp(p.client)} of {who(p.client, 'client')}, which is in RTS",
              "nothing stalls")
         p.do("kill")
-        says(p, 1, "1 receive is posted: no message comes, and none can",
+        says(p, 1, "1 receive is posted: no message arrives, and none can",
              "no-sender")
 
 
@@ -319,30 +322,32 @@ def try_processes():
         states = {q["pid"]: q["process_state"] for q in top["qps"]}
         expect(states[p.server["pid"]] == "T", f"{states}")
         os.kill(p.server["pid"], signal.SIGCONT)
-    # all that is posted waits for very long
+    # all posted WRs are delayed for a long time
     with Pair("flight", STALLS, "flight",
               run=["--adversary=1,none,complete=1000,ticks=10000"]) as p:
         await_stopped(p.client["pid"])
-        says(p, 1, "RDMA_WRITE wr_id 5 waits in the hands of the adversary")
+        says(p, 1, "RDMA_WRITE wr_id 5 waits because the adversary or a "
+             "fault delays it")
     with Pair("call", STALLS, "call") as p:
         if not p.skipped:
-            says(p, 1, f"{who(p.client, 'client')} is stopped in the middle of "
-                 f"a request to {qp(p.server)}", "in-call for")
+            says(p, 1, f"{who(p.client, 'client')} is stopped while it "
+                 f"executes a request to {qp(p.server)}", "in-call for")
             p.do()
-            comes(p, 1, "waits in ibv_dereg_mr or ibv_rereg_mr until a request "
-                  f"that uses the object is done: {qp(p.client)} of "
-                  f"{who(p.client, 'client')} is in the middle of it, and is "
-                  "stopped", "in-use for")
+            comes(p, 1, "waits in ibv_dereg_mr or ibv_rereg_mr until no "
+                  f"request uses the object: {qp(p.client)} of "
+                  f"{who(p.client, 'client')} executes such a request, and the "
+                  "process is stopped", "in-use for")
     with Pair("atomic", STALLS, "atomic") as p:
         if not p.skipped:
             p.do()
-            says(p, 1, "ATOMIC_FETCH_AND_ADD wr_id 9 waits for an answer",
-                 f"{who(p.client, 'client')} is stopped in an atomic",
+            says(p, 1, "ATOMIC_FETCH_AND_ADD wr_id 9 waits for a response",
+                 f"{who(p.client, 'client')} is stopped and holds a lock of "
+                 "atomic operations",
                  f"SIGCONT to {who(p.client, 'client')}")
 
 
 def try_calls():
-    """Calls in which a thread is blocked are said first."""
+    """Calls in which a thread is blocked are reported first."""
     with Pair("armed", STALLS, "armed") as p:
         text = comes(p, 0, "waits in ibv_get_cq_event for an event of CQ "
                      f"{p.client['cq']} (armed, 0 unread)", "nothing stalls",
@@ -357,7 +362,7 @@ def try_calls():
 
 
 def try_destroy():
-    """Calls that destroy an object whose events are not acknowledged."""
+    """Calls that destroy an object with unacknowledged events."""
     client, ends = "(stall-client): waits in ", "would end it: "
     with Pair("destroy-cq", STALLS, "destroy-cq") as p:
         text = comes(p, 1, f"{client}ibv_destroy_cq of CQ {p.client['cq']} until "
@@ -373,16 +378,16 @@ def try_destroy():
 
 
 def try_failed():
-    """WRs that failed are named after their QPs are gone."""
+    """Failed WRs are reported also after their QPs were destroyed."""
     with Pair("failed", STALLS, "failed") as p:
         p.do()
         text = says(p, 0, f"{who(p.client, 'client')}, {qp(p.client)}: RDMA_WRITE "
                     "wr_id 21 failed with REM_ACCESS_ERR (10): rkey 0x",
-                    f"{who(p.server, 'server')}, {qp(p.server)}: it refused "
+                    f"{who(p.server, 'server')}, {qp(p.server)}: refused "
                     f"RDMA_WRITE wr_id 21 of {qp(p.client)}: rkey 0x",
                     "failed for", "nothing stalls")
         expect(text.count("; the QP is destroyed") == 2, text)
-        expect(text.count("; the rule: ") == 2 and "; mostly: " in text, text)
+        expect(text.count("; rule: ") == 2 and "; usual cause: " in text, text)
         says(p, 0, "wr_id 21 failed", words=[str(p.client["pid"])])
         says(p, 0, "wr_id 21 failed", words=[hex(p.client["qpn"])])
 
@@ -393,14 +398,14 @@ def try_cm_calls():
     with Pair("listens", *STALLS_CM) as p:
         server = who(p.server, "server")
         says(p, 1, f"{server}: rdma_listen at port ", " of 127.0.0.1, backlog 1; "
-             "1 requests are not fetched, and 0 wait for room", "listens for")
+             "1 requests are not fetched, 0 exceed the backlog", "listens for")
         p.do("event")
         p.do("accept")
         p.do("sleep")
         comes(p, 1, f"{server}: thread ", "waits in rdma_get_cm_event for "
               "RDMA_CM_EVENT_CONNECT_REQUEST at port",
               ", or RDMA_CM_EVENT_ESTABLISHED of the connection with port",
-              "whose QP 0x", "get-cm-event for", "rdma_connect to it; ")
+              "whose QP 0x", "get-cm-event for", "rdma_connect to the listener; ")
         top = urxe("top", "-1", "--fabric", "listens").stdout
         expect(re.search(rf"{p.server['pid']}  stall-server +listens at port \d+ "
                          "of 127.0.0.1, backlog 1", top), top)
@@ -424,7 +429,7 @@ def try_cm_calls():
 
 
 def try_checked():
-    """The referee finds the hang while it lasts."""
+    """The referee reports the hang while it lasts."""
     if not STALLS_CM:
         return
     found = f"{home}/found"
@@ -443,7 +448,8 @@ def try_checked():
             line = f.readline().split("\t")
         expect(line[2:4] == ["error", "destroy-stuck"] and
                line[6] == "rdma_destroy_id" and
-               "waits for ever for 1 event of its rdma_cm_id" in line[7] and
+               "waits forever for the acknowledgement of 1 event of its "
+               "rdma_cm_id" in line[7] and
                line[9].startswith("here|destroy|"), f"{line}")
 
 
@@ -456,15 +462,15 @@ def try_cm():
              "RDMA_CM_EVENT_CONNECT_REQUEST", f"{client}: rdma_connect to port",
              f"{server} has not accepted", f"rdma_get_cm_event by {server}")
         p.do("event")
-        says(p, 1, f"{server}: a connection request waits to be accepted, of "
-             f"{client}", f"rdma_accept or rdma_reject by {server}")
+        says(p, 1, f"{server}: a connection request from {client} is neither "
+             "accepted nor rejected", f"rdma_accept or rdma_reject by {server}")
         p.do("accept")
         says(p, 1, f"{client}: 1 rdma_cm event is not read, the oldest "
              "RDMA_CM_EVENT_CONNECT_RESPONSE")
 
 
 def try_dead():
-    """Who was killed is not waited for, by us neither."""
+    """Killed processes are not waited for, neither by peers nor by urxe why."""
     with Pair("dead", STALLS, "rnr") as p:
         p.do("kill")
         top = json.loads(urxe("top", "-1", "--json", "--fabric", "dead").stdout)
@@ -495,14 +501,14 @@ def try_json():
         cq = [c for c in top["cqs"] if c["pid"] == p.client["pid"]][0]
         expect(cq["entries"] == 16 and cq["unread"] == 0 and
                cq["armed"] == "none" and not cq["channel"], f"{cq}")
-        # the same as text, where there is no terminal, too
+        # the same as text, also without a terminal
         for words in (["-1"], []):
             text = urxe("top", *words, "--fabric", "json").stdout
             expect(re.search(rf"{p.client['pid']}  stall-client "
                              rf"{p.client['qpn']:#x} +RC +RTS .* 3 +0 rnr ",
                              text) and "\033" not in text, text)
         done = urxe("top", "-1", "--fabric", "nosuch")
-        expect(done.returncode == 2 and "there is no fabric" in done.stderr,
+        expect(done.returncode == 2 and "no fabric nosuch" in done.stderr,
                f"{done}")
         expect(not os.path.exists(os.path.join(home, "nosuch")), "it was made")
 
@@ -550,8 +556,8 @@ def cooked(fd):
 
 
 class Terminal:
-    """A terminal, and on it what a shell does with a job: it says how that
-    ended, and if it was stopped, and has it go on."""
+    """A terminal with a job, as of a shell: print how the job ended, and whether it was
+    stopped, and continue it."""
 
     def __init__(self, *words, env=None):
         self.got = b""
@@ -563,7 +569,7 @@ class Terminal:
             os.setpgid(0, 0)
             signal.signal(signal.SIGTTOU, signal.SIG_IGN)
             os.tcsetpgrp(0, os.getpid())
-            # a shell ignores SIGINT for what it runs in the background
+            # shells start background processes with SIGINT ignored
             for sig in (signal.SIGTTOU, signal.SIGINT, signal.SIGQUIT):
                 signal.signal(sig, signal.SIG_DFL)
             os.execve(URXE, [URXE, *words], env or ENV)
@@ -582,7 +588,7 @@ class Terminal:
                     struct.pack("HHHH", rows, columns, 0, 0))
 
     def until(self, pattern, what):
-        """What comes up to that, which has to come."""
+        """Return the output up to the pattern, which must appear."""
         last = time.monotonic() + LIMIT
         while not (found := re.search(pattern, self.got, re.S)):
             if time.monotonic() > last:
@@ -606,7 +612,7 @@ class Terminal:
         return int(re.search(rb"job (\d+)\r", self.until(rb"job \d+\r", "job"))[1])
 
     def end(self, how):
-        """It ends so, with the terminal as it was."""
+        """Check the exit status, and that the terminal settings are restored."""
         self.until(rb"ended %d True" % how, f"it ends with {how}")
         os.waitpid(self.pid, 0)
         os.close(self.fd)
@@ -617,14 +623,14 @@ def try_terminal():
         t = Terminal("top", "--fabric", "tty", "-d", "5")
         t.until(rb"\x1b\[\?1049h.*WAITS.*rnr.*\x1b\[J", "the first screen")
         expect(not cooked(t.fd), "keys want a line")
-        # by QP, the first is the server's; by what waits, the client's
+        # sorted by QP, the server is first; sorted by waits, the client
         first = rb"\x1b\[H(?:[^\n]*\n){4} *"
         t.type(b"i")
         t.until(first + rb"\d+[ T] \S+ +%#x .*\x1b\[J"
                 % min(p.server["qpn"], p.client["qpn"]), "sorted by QP")
         t.type(b"w")
         t.until(first + rb"%d .*\x1b\[J" % p.client["pid"], "sorted by waits")
-        # a screen as narrow as this has no longer lines, and not more of them
+        # on a small screen, lines are truncated, and there are fewer of them
         t.size(8, 40)
         screen = t.until(rb"\x1b\[Hurxe top: fabric tty, port ACTIVE; 4 QPs\x1b\[K"
                          rb".*?\x1b\[J", "another size")
@@ -632,15 +638,15 @@ def try_terminal():
         expect(len(lines) <= 8 and
                all(len(re.sub(rb"\x1b\[[KJH]", b"", l)) <= 40 for l in lines),
                f"{lines}")
-        # stopped, and gone on, with the terminal as it was in between
+        # stopped and continued; the terminal settings are restored in between
         t.type(b"\x1a")
         t.until(rb"\x1b\[\?1049l.*stopped True.*\x1b\[\?1049h.*\x1b\[J",
-                "it stops and goes on")
+                "it stops and continues")
         expect(not cooked(t.fd), "keys want a line again")
         t.type(b"q")
         t.until(rb"\x1b\[\?1049l", "q")
         t.end(0)
-        # who is ended by a signal leaves the terminal as it was
+        # a signal also restores the terminal settings
         for sig in (signal.SIGINT, signal.SIGTERM):
             t = Terminal("top", "--fabric", "tty")
             job = t.job()
@@ -658,8 +664,8 @@ def try_terminal():
 
 
 def try_timeout():
-    """Who runs out of time is told what he waited for."""
-    for limit in ("0.5s", "3s", "30s"):  # until it comes to wait
+    """At the time limit, urxe run reports what the program waits for."""
+    for limit in ("0.5s", "3s", "30s"):  # until the program waits
         done = urxe("run", "--fabric", "late", "--timeout", limit, "--", "sh",
                     "-c", f"sleep 100 | {STALLS} rnr")
         if "waits for a receive (RNR)" in done.stderr:
@@ -673,7 +679,7 @@ tries = [try_rnr, try_answers, try_port, try_queues, try_completions,
          try_cm, try_cm_calls, try_checked, try_dead, try_json, try_json_forms, try_timeout,
          try_broken, try_traffic, try_damage]
 try:
-    try_terminal()  # forks: before there are threads
+    try_terminal()  # forks, so it runs before threads are started
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(one) for one in tries]:
             done.result()

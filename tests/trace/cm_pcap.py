@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The messages of the connection manager in a capture, as tshark reads them.
+"""Messages of the connection manager in a capture, decoded by tshark.
 Usage: cm_pcap.py URXE FIELDS
 
-FIELDS lists for each client its messages with their fields, and of each field
-the value, or a $name: it is the same wherever the name stands, and names of
-one client differ, but those of $either end, which are others' again: who
-disconnects first is not known.  Fields that the list has not are 0."""
+FIELDS lists the messages of each client with their fields and values.  A value $name
+is the same at each place with this name; different names of a client have different
+values, except $either..., which stands for a value of either end, as it is not known
+which end disconnects first.  Fields that are not listed are 0."""
 
 import json
 import os
@@ -23,9 +23,9 @@ from pcap import expect
 
 ATTRIBUTES = {0x10: "REQ", 0x11: "MRA", 0x12: "REJ", 0x13: "REP", 0x14: "RTU",
               0x15: "DREQ", 0x16: "DREP", 0x17: "SIDR_REQ", 0x18: "SIDR_REP"}
-# tshark begins to read these in the wrong byte
+# tshark decodes these from the wrong byte
 MISREAD = {"prim_flowlabel", "prim_reserved0", "prim_pktrate"}
-# what it shows in parts, too
+# fields that tshark also shows in parts
 WHOLE = {"data", "ip_cm"}
 
 
@@ -60,18 +60,18 @@ class Message:
 
 class Capture:
     def __init__(self, trace):
-        """Of a trace that is there."""
+        """Capture of an existing trace"""
         path, self.packets, _ = pcap.pcap(trace)
         self.lines = subprocess.run(
             [URXE, "trace", trace], check=True, text=True,
             capture_output=True).stdout.splitlines()
-        # it guesses what a payload is of, and takes some bytes for RPC's
+        # tshark guesses the protocol of a payload, and takes some for RPC over RDMA
         read = pcap.tshark(path, "-T", "json", "--disable-protocol",
                            "rpcordma")
         self.layers = [p["_source"]["layers"]["infiniband"]
                        for p in json.loads(read)]
         expect("no packet is malformed", "_ws.malformed" not in read)
-        expect("tshark sees all packets", self.packets and
+        expect("tshark decodes all packets", self.packets and
                len(self.packets) == len(self.layers))
         self.messages = [Message(layer) for layer in self.layers
                          if "infiniband.mad" in str(layer)]
@@ -84,15 +84,15 @@ class Capture:
                [m.name for m in self.messages], recorded)
 
     def heard(self):
-        """Without those that came before the listener, and their REJs."""
+        """Messages, except requests that were rejected before the server listened."""
         refused = {m.tid for m in self.messages if m.name == "REJ"}
         return [m for m in self.messages if m.tid not in refused]
 
 
-# --------------------------------------------------------------- what it is
+# --------------------------------------------------------------- contents
 
 def listed(path):
-    """Of each client its messages, (name, fields)."""
+    """Return the messages of each client: {client: [(name, fields)]}."""
     clients = {}
     with open(path, encoding="ascii") as f:
         for line in f:
@@ -113,7 +113,7 @@ def is_zero(value):
 
 
 def compare(client, messages, wanted):
-    """What the names stand for."""
+    """Compare the messages with the list.  Return the values of the names."""
     names = [m.name for m in messages]
     bound = {}
     expect(f"{client}: its messages", names == [name for name, _ in wanted],
@@ -143,7 +143,7 @@ def check_psns(capture, fabrics=1):
 
 
 def data_begins(capture, qpn, psn):
-    """The first packet to that QP that asks for something."""
+    """Check the PSN of the first request to that QP."""
     asked = [p.psn for p in capture.packets
              if p.qpn == number(qpn) and p.op < 0x0d]
     return asked and asked[0] == number(psn)
@@ -173,13 +173,13 @@ def rdma_client(trace):
 
 
 def refused(trace):
-    """Nobody listens, in two fabrics: each port has a QP 1 of its own."""
+    """No process listens, in two fabrics: each port has its own QP 1."""
     for name in ("a", "b"):
         done = subprocess.run(
             [URXE, "run", "--fabric", name, "--", "rdma_client", "-s",
              "127.0.0.1"], env=dict(os.environ, URXE_TRACE=trace), text=True,
             capture_output=True)
-        expect("nobody listens", done.returncode and "refused" in done.stderr,
+        expect("no listener: the connection is refused", done.returncode and "refused" in done.stderr,
                done)
     c = Capture(trace)
     check_psns(c, 2)
@@ -188,7 +188,7 @@ def refused(trace):
 
 
 def udaddy(trace):
-    """Of SIDR tshark shows no fields: they are read here."""
+    """tshark does not decode SIDR: the test does."""
     pcap.pair(trace, "udaddy", "udaddy -s 127.0.0.1")
     c = Capture(trace)
     check_psns(c)
@@ -212,7 +212,7 @@ def udaddy(trace):
 def main():
     for program in ("tshark", "rping", "rdma_client", "udaddy"):
         if not shutil.which(program):
-            print(f"there is no {program}")
+            print(f"skipped: {program} is not installed")
             return 77
     for case in (rping, rdma_client, refused, udaddy):
         with tempfile.TemporaryDirectory() as directory:
@@ -222,7 +222,7 @@ def main():
 
 URXE = sys.argv[1]
 WANTED = listed(sys.argv[2])
-# others may show more
+# other releases may decode more fields
 IS_KNOWN = shutil.which("tshark") and " 4.0." in subprocess.run(
     ["tshark", "--version"], text=True, capture_output=True).stdout
 sys.exit(main())

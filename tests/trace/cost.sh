@@ -1,20 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# cost.sh URXE INSTRUCTIONS: without a trace nothing of a recorder is executed
-# by a WRITE and its poll; with one, each record takes so many instructions at
-# most (callgrind counts).
+# cost.sh URXE INSTRUCTIONS: without a trace, a WRITE and its poll execute no function
+# of the recorder; with a trace, the instructions of each record are limited (counted by
+# callgrind).
 set -u
 urxe=$1 program=$2
-most=400 # 318 with gcc 12; a WRITE that is watched goes the long way, too
+most=400 # 318 with gcc 12, including the cost that a traced WRITE does not use the fast path
 n=200
 here=$(mktemp -d) || exit 99
 trap 'rm -rf "$here"' EXIT
 
 command -v valgrind callgrind_annotate >/dev/null ||
-	{ echo "SKIP: no valgrind"; exit 77; }
+	{ echo "SKIP: valgrind is not installed"; exit 77; }
 
-# count NAME [OPTIONS OF URXE RUN]: instructions of n WRITEs, and who has them
+# count NAME [OPTION OF URXE RUN...]: count the instructions of n WRITEs, and list the
+# functions of the recorder
 count()
 {
 	local out=$here/$1
@@ -38,9 +39,9 @@ expect()
 
 count off
 count on --trace "$here/trace"
-# the other way round: what is looked for is found where it is
-expect "a recorder's functions are seen" test -s "$here/on.who"
-expect "without a trace there are none: $(cat "$here/off.who")" \
+# check that the pattern finds these functions in a run with a trace
+expect "with a trace, functions of the recorder are executed" test -s "$here/on.who"
+expect "without a trace, none are executed: $(cat "$here/off.who")" \
 	test ! -s "$here/off.who"
 off=$(cat "$here/off.n") on=$(cat "$here/on.n")
 per=$(((on - off) / n / 6))

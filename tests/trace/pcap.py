@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""urxe trace --pcap: what tshark decodes of it, and what it does not look at.
-tests/trace/fields has, for each client, fields of tshark's and all the values
-that they have ("*": whatever they are, but they are there).
+"""urxe trace --pcap: packets as decoded by tshark, and checks that tshark does not do.
+tests/trace/fields contains, for each client, fields of tshark and all their values
+("*": any value, but the field must exist).
 Usage: pcap.py URXE TRACED [CASE...]"""
 
 import os
@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 RPING = os.path.join(HERE, "..", "clients", "rping")
 TSHARK = shutil.which("tshark")
 ETHERTYPES = {0x0800: 4, 0x86dd: 6, 0x8915: 1}
-# parts behind the BTH, by the opcode's low five bits: bytes
+# size of the extended headers, by the low five bits of the opcode
 EXTENSIONS = {0x03: 4, 0x05: 4, 0x06: 16, 0x09: 4, 0x0a: 16, 0x0b: 20,
               0x0c: 16, 0x0d: 4, 0x0f: 4, 0x10: 4, 0x11: 4, 0x12: 12,
               0x13: 28, 0x14: 28, 0x16: 4, 0x17: 4, 0x1c: 20, 0x1d: 16}
@@ -50,7 +50,7 @@ def options(body):
 
 
 def read_pcapng(path):
-    """(ns, bytes, comment) of each packet; all lengths must agree."""
+    """Return (ns, bytes, comment) of each packet; check that all lengths agree."""
     with open(path, "rb") as f:
         data = f.read()
     at, kinds, packets = 0, [], []
@@ -83,7 +83,7 @@ def read_pcapng(path):
 
 
 class Packet:
-    """One of RoCE, taken apart by the annex and not by urxe's tables."""
+    """A RoCE packet, decoded according to the annex, without the tables of urxe."""
 
     def __init__(self, ns, raw, comment):
         self.ns, self.comment = ns, comment
@@ -155,7 +155,7 @@ def tshark(path, *words):
     return done.stdout
 
 
-# what it says of what it should not know to be wrong
+# expert infos of tshark that are no errors
 HARMLESS = {"Comment", "\"Time To Live\" only 1"}
 
 
@@ -173,7 +173,7 @@ def number(text):
 
 
 def check_decoded(name, path, *how):
-    """No complaint, and the fields of the checked-in list."""
+    """Check that tshark finds no error, and the fields of the list."""
     if not TSHARK:
         return
     with open(os.path.join(HERE, "fields", name), encoding="utf-8") as f:
@@ -212,8 +212,8 @@ def run(trace, *words, options=("--trace-payload",), **more):
 
 
 def pair(trace, server, client, options=("--trace-payload",)):
-    """Both programs in one trace; the client tries until the server listens.
-    What they said: (server, client)."""
+    """Run both programs with one trace; retry the client until the server listens.
+    Return their output: (server, client)."""
     script = """
         eval "$SERVER" >"$OUT.server" 2>&1 & pid=$!
         until eval "$CLIENT" >"$OUT.client" 2>&1; do
@@ -241,10 +241,10 @@ def pcap(trace):
 
 
 def client(trace, name, words):
-    """A client whose server is called like it: its packets, and what the
-    server and the client said."""
+    """Run a program as server and client.  Return its packets, and the output of the
+    server and of the client."""
     if not shutil.which(name):
-        print(f"{name} is not here: skipped")
+        print(f"skipped: {name} is not installed")
         return None
     words = f"{name} -p {free_port()} {words}"
     said = pair(trace, words, f"{words} localhost")
@@ -254,7 +254,7 @@ def client(trace, name, words):
 
 
 def addresses(said, pattern):
-    """What a client prints of its own end, and of the other one."""
+    """Return the values that a client prints for both ends."""
     return [[int(x, 16) for x in found] for found in
             re.findall(pattern, said)]
 
@@ -267,7 +267,7 @@ def sent_to(packets, qpn, ops):
 
 
 def check_messages(what, messages, psn, sizes):
-    """PSNs one after the other, AckReq at the end, and all the bytes."""
+    """Check consecutive PSNs, AckReq in the last packet, and all lengths."""
     expect(f"{what}: PSNs", [p.psn for p in messages] ==
            [(psn + i) & 0xffffff for i in range(len(messages))],
            [hex(p.psn) for p in messages])
@@ -298,7 +298,7 @@ def rc_pingpong(trace):
         p.payload == b"\x7c" * 256 + bytes(768) or
         p.payload[256:] == bytes(768) and any(p.payload[:256])
         for p in first), first[0].payload[:8])
-    expect("comments say so", all(
+    expect("comments have the WR, the program and the recorded length", all(
         "WR 0x" in p.comment and p.comment.startswith("ibv_rc_pingpong[") and
         "the first 256 bytes" in p.comment for p in first), first[0].comment)
 
@@ -377,19 +377,19 @@ def rping(trace):
            all(b"rdma-ping-" in b for b in brought), brought)
 
 
-# ------------------------------------------------------------------ what else
+# ------------------------------------------------------------------ other operations
 
 def traced(trace, mode, *words, options=("--trace-payload",)):
     done = run(trace, TRACED, mode, *words, options=options)
     expect(f"traced {mode}", done.returncode == 0, done)
     out, packets, said = pcap(trace)
-    # it guesses what a payload is of, and takes eight bytes for RPC's
+    # tshark guesses the protocol of a payload, and takes eight bytes for RPC over RDMA
     check_decoded(f"traced-{mode}", out, "--disable-protocol", "rpcordma")
     return packets, said
 
 
 def kinds(trace):
-    """Operations that those clients do not do."""
+    """Operations that those clients do not use."""
     packets, _ = traced(trace, "kinds", options=["--trace-payload=4096"])
     ops = [p.op for p in packets if p.op != 0x11]
     expect("their packets, in order", ops[:20] == [
@@ -413,15 +413,15 @@ def kinds(trace):
     expect("of a long message the beginning and the end",
            len(long) == 64 and (long[-1].psn - long[0].psn) & 0xffffff == 199
            and ["are left out" in p.comment for p in long].count(True) == 1 and
-           "136 packets before it are left out" in long[32].comment,
+           "136 packets before this one are left out" in long[32].comment,
            [p.comment for p in long])
 
 
 def waiting(trace):
-    """Who does not listen, and who is of another mind."""
+    """A peer that is not ready, RNR NAKs, and other NAKs."""
     packets, _ = traced(trace, "packets")
     first = [p for p in packets if p.op in (0x06, 0x07, 0x08)]
-    expect("it goes out again until somebody listens", len(first) >= 6 and
+    expect("the message is retransmitted until the peer is ready", len(first) >= 6 and
            len(first) % 3 == 0 and len({p.psn for p in first}) == 3,
            [p.psn for p in first])
     expect("and then there is an ACK", [p.syndrome for p in packets
@@ -435,31 +435,31 @@ def waiting(trace):
 def refused(trace):
     packets, _ = traced(trace, "wrong")
     said = [p.syndrome for p in packets if p.syndrome is not None]
-    # min_rnr_timer is 1, rnr_retry 1; then a key that is none
+    # min_rnr_timer is 1, rnr_retry 1; then an invalid key
     expect("RNR NAKs, then a NAK of the access", said[:2] == [0x21, 0x21] and
            0x62 in said, said)
     rnr = [p for p in packets if p.op == 4][:2]
-    expect("what found no receive went out twice", len(rnr) == 2 and
+    expect("the message without a receive was sent twice", len(rnr) == 2 and
            rnr[0].psn == rnr[1].psn, rnr)
     packets, _ = traced(trace, "psn")
     sent = [p for p in packets if p.op == 0x0a]
     naks = [p for p in packets if p.op == 0x11]
-    expect("other PSNs are a NAK that says which", sent and naks and
+    expect("a wrong PSN gets a NAK with the expected PSN", sent and naks and
            {p.syndrome for p in naks} == {0x60} and
            {p.psn for p in naks} == {(sent[0].psn + 1) & 0xffffff},
            [(p.syndrome, p.psn) for p in packets])
 
 
 def version_1(trace):
-    """And without payload."""
+    """RoCE v1, and no payload."""
     done = run(trace, TRACED, "writes", "3", options=())
     expect("writes", done.returncode == 0, done)
     out, packets, _ = pcap(trace)
     check_decoded("traced-writes", out)
-    expect("a GRH, and zeros that the comment tells of", len(packets) == 6 and
+    expect("a GRH, and zeros that the comment mentions", len(packets) == 6 and
            all(p.version == 1 for p in packets) and all(
                p.payload == bytes(8) and p.comment.endswith(
-                   "the payload is not recorded, and is zeros here")
+                   "the payload is not recorded, and is zeros")
                for p in packets if p.op == 0x0a), packets)
     done = subprocess.run([URXE, "trace", "--pcap", "/dev/full", trace],
                           text=True, capture_output=True)
@@ -468,7 +468,7 @@ def version_1(trace):
 
 
 def names(trace):
-    """Of programs need not be UTF-8, and texts of pcapng are."""
+    """Names of programs need not be UTF-8; texts in pcapng must be."""
     program = os.path.join(os.fsencode(os.path.dirname(trace)),
                            b"n\xc3\xa4\xff")
     os.symlink(os.path.realpath(TRACED), program)
@@ -481,7 +481,7 @@ def names(trace):
 
 
 def in_flight(trace):
-    """Several atomics are done before the first is answered."""
+    """Several atomics are executed before the first response."""
     if not shutil.which("ib_atomic_bw"):
         return
     words = f"ib_atomic_bw -p {free_port()} -n 50"
@@ -515,7 +515,7 @@ def damaged(trace):
 
 
 def lost(trace):
-    """What a QP was connected with is not there: its ring is the second."""
+    """The start of the records was overwritten; the connection of a QP has its own ring."""
     done = run(trace, TRACED, "writes", "5000",
                options=["--trace-records", "1000"])
     expect("writes", done.returncode == 0, done)
@@ -543,7 +543,7 @@ def main():
         with tempfile.TemporaryDirectory() as directory:
             case(os.path.join(directory, "trace"))
     if not failed and not TSHARK:
-        print("tshark is not here: skipped what it would decode")
+        print("tshark is not installed: packets were not decoded by it")
         return 77
     return 1 if failed else 0
 

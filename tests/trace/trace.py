@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What urxe run --trace records, as urxe trace shows it.
+"""Records of urxe run --trace in the output of urxe trace
 Usage: trace.py URXE TRACED WITHOUT [CASE...]"""
 
 import json
@@ -75,7 +75,7 @@ def traced(trace, *words, **more):
 
 
 def lives(all_records):
-    """The events of each WR of a send queue, in order."""
+    """Return the events of each WR of a send queue, in order."""
     of = {}
     for r in all_records:
         if r.what in LIFE and r.wr_id and " op=RECV" not in r.values:
@@ -103,7 +103,7 @@ def whole_life(trace):
 
 
 def free_port():
-    """Others' pingpongs are not to be met."""
+    """Return a free port, so that pingpongs of other tests are not reached."""
     with socket.socket() as s:
         s.bind(("", 0))
         return s.getsockname()[1]
@@ -135,7 +135,7 @@ def clients(trace):
 
 
 def connections(trace):
-    """rdma_cm at both ends, in this order."""
+    """rdma_cm events and calls at both ends, in order."""
     if not shutil.which("rping"):
         return
     words = f"-a 127.0.0.1 -C 5 -p {free_port()}"
@@ -193,14 +193,14 @@ def connections(trace):
 
 
 def rping_qps():
-    """How many QPs of rping are connected in the fabric."""
+    """Return the number of connected QPs in the fabric."""
     top = subprocess.run([URXE, "top", "-1", "--json"], check=False, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
     return top and sum(q["state"] == "RTS" for q in json.loads(top)["qps"]) or 0
 
 
 def connections_of_before(trace):
-    """What a killed run left is ended by the next one, and of none of its QPs."""
+    """Connections of killed processes are closed by the next run; the records name no QP."""
     if not shutil.which("rping"):
         return
     words = f"-a 127.0.0.1 -p {free_port()}"
@@ -233,7 +233,7 @@ def connections_of_before(trace):
 
 
 def last_told(out):
-    """By who tells the number of each WR that was polled."""
+    """Return the last number in the output of a program that prints each polled WR."""
     return struct.unpack("Q", out[len(out) // 8 * 8 - 8:][:8])[0]
 
 
@@ -246,19 +246,18 @@ def begin_endless(trace, *before, wait_for):
 
 
 def expect_up_to(rs, last, who):
-    """All WRs up to the last one that was polled, and at most a part of one
-    more."""
+    """Check for all WRs up to the last polled one, and at most a part of one more."""
     of = lives(rs)
     of = {int(wr_id, 16): life for (_, _, wr_id), life in of.items()}
     expect(f"{who}: whole up to {last}",
            all(of.get(i) == LIFE for i in range(1, last + 1)),
            {i: of.get(i) for i in range(last - 3, last + 2)})
-    expect(f"{who}: and what was begun", set(of) <= set(range(1, last + 2)) and
+    expect(f"{who}: and at most a part of one more", set(of) <= set(range(1, last + 2)) and
            of.get(last + 1, []) == LIFE[:len(of.get(last + 1, []))], of)
 
 
 def killed(trace):
-    """What processes did before SIGKILL is there, of each of them."""
+    """The records of several processes up to SIGKILL are complete."""
     run(trace, "true", options=["--trace-records", "1000000"])
     children = [begin_endless(trace, wait_for=n) for n in (2000, 300, 40)]
     last = {}
@@ -275,8 +274,8 @@ def killed(trace):
 
 
 def killed_growing(trace):
-    """And of one that is killed when its ring grows."""
-    for nth in (3, 5): # two are of the beginning of its two rings
+    """The same for a process that is killed while its ring grows."""
+    for nth in (3, 5): # the first two calls create its two rings
         run(trace, "true", options=["--trace-records", "1000000"])
         kill = ["strace", "-f", "-o", "/dev/null", "-P", trace, "-e",
                 f"inject=fallocate:signal=SIGKILL:when={nth}"]
@@ -287,7 +286,7 @@ def killed_growing(trace):
         out += child.stdout.read()
         child.wait()
         last = last_told(out)
-        # seven places for each WR, and the ring begins with 1024 of them
+        # a WR needs seven slots, and the ring starts with 1024 slots
         places = 1024 << nth - 3
         expect(f"it was killed when {places} places were full",
                places / 7 - 40 < last < places / 7, last)
@@ -295,18 +294,18 @@ def killed_growing(trace):
 
 
 def overwritten(trace):
-    """The last records are there, each of them whole."""
+    """When the ring is full, the last records are kept, each complete."""
     done = traced(trace, "writes", "5000", options=["--trace-records", "1000"])
     code, out, said = urxe_trace(trace)
     ids = [int(r.wr_id, 16) for r in map(Record, out.splitlines())
            if r.what == "polled"]
     expect("the last ones", ids and ids[-1] == 5000 and
            ids == list(range(ids[0], 5001)) and len(ids) > 50, ids[:5])
-    expect("and that others were overwritten is said",
+    expect("overwritten records are reported",
            code == 0 and "--trace-records" in said, said + done.stderr)
-    # what a QP is connected to is not overwritten by what it does
+    # the records of connections are not overwritten by those of WRs
     rs = records(trace)
-    expect("QPs are known, which had all their PSNs",
+    expect("connections are recorded, with PSNs",
            len([r for r in rs if r.what == "modified" and
                 " state=RTS" in r.values and " sq_psn=" in r.values]) > 0,
            [r.line for r in rs if r.what == "modified"])
@@ -330,14 +329,14 @@ def wrong(trace):
            [r.line for r in rs])
     expect("and not on stderr", "rkey" not in
            traced(trace, "wrong").stderr)
-    # the other rooms do not look at what will be refused either
+    # the other interposers ignore refused WRs, too
     traced(trace, "wrong", options=["--check=error", "--adversary=1,loss=0"])
     expect("nothing else is an error",
            not any(r.status == "SUCCESS" for r in rs))
 
 
 def json_lines(trace):
-    """One object on a line for each record, with the same filters."""
+    """--json prints one object a line for each record, with the same filters."""
     traced(trace, "wrong")
     for words in ([], ["--errors"]):
         text = [r.line for r in records(*words, trace)]
@@ -362,7 +361,7 @@ def json_lines(trace):
 
 
 def packets(trace):
-    """What whoever draws packets needs is in the records."""
+    """The records contain all data that is needed to draw packets."""
     done = traced(trace, "packets")
     rs = records(trace)
     of = {}
@@ -378,7 +377,7 @@ def packets(trace):
                 " state=RTR" in r.values]
     for name in ("sgid", "dgid", "roce", "hop_limit", "mtu", "rq_psn", "peer"):
         expect(f"RTR has {name}", f" {name}=" in modified[0], modified)
-    has(1, "waits", "for=an answer")
+    has(1, "waits", "for=a response")
     has(1, "arrived", "op=RDMA_WRITE")
     has(2, "left", "compare_add=0x77 ", "swap=0x88 ")
     has(2, "fetched", "old=0x77 ")
@@ -394,7 +393,7 @@ def packets(trace):
 
 
 def naks(trace):
-    """The syndromes of what comes back."""
+    """The syndromes of responses"""
     traced(trace, "wrong")
     rs = records("--errors", trace)
     for wr_id, what, nak in (("0x1", "waits", "0x21"),
@@ -406,13 +405,13 @@ def naks(trace):
             [r.line for r in rs])
     traced(f"{trace}2", "psn")
     rs = [r for r in records(f"{trace}2") if r.what in
-          ("waits", "went out again")]
+          ("waits", "retransmitted")]
     expect("a NAK for the PSN", rs and all(
         r.values.endswith(" nak=0x60") for r in rs), [r.line for r in rs])
 
 
 def data_of(trace):
-    """The bytes that were recorded of each WR: so many, and the first ones."""
+    """Return (length, first bytes) of the recorded data of each WR."""
     of = {}
     for r in records(trace):
         if r.what != "data":
@@ -427,7 +426,7 @@ def data_of(trace):
 
 
 def payload(trace):
-    """The first bytes of each message, wherever they are."""
+    """The first bytes of each message, in any kind of memory"""
     alphabet = bytes(ord("a") + i % 26 for i in range(2200))
     want = {1: (40, alphabet[1:33]), 2: (8, alphabet[2:10]),
             3: (10, b"what b has"),
@@ -460,7 +459,7 @@ def payload(trace):
 
 
 def environment(trace):
-    """urxe env --trace, for who starts programs himself."""
+    """urxe env --trace, for programs that are started without urxe run"""
     script = ('eval "$("$0" env --trace "$1" --trace-payload=16)" && '
               'exec "$2" writes 3')
     done = subprocess.run(["sh", "-c", script, URXE, trace, TRACED], text=True,
@@ -475,7 +474,7 @@ def environment(trace):
 
 
 def in_flight(trace):
-    """PSNs where several WRs are in flight."""
+    """PSNs with several outstanding WRs"""
     traced(trace, "sends", "200", options=["--adversary=1,loss=0"])
     psns = [int(Record.value("psn", r.values)) for r in records(trace)
             if r.what == "left"]
@@ -489,7 +488,7 @@ def extended(trace):
     both = [life for (_, _, wr_id), life in of.items()
             if wr_id in ("0x1", "0x2")]
     expect("ibv_wr_* and ibv_start_poll", both == [
-        # the batch is one verb: all of it was posted before any left
+        # a batch is one verb: all WRs are posted before the first one is sent
         LIFE, LIFE], of)
     rs = records(trace)
     refused = [r for r in rs if r.what == "refused"]
@@ -508,7 +507,7 @@ def apart(trace):
 
 
 def closes(trace):
-    """Who closes descriptors that are not his is traced all the same."""
+    """A program that closes foreign descriptors is traced, too."""
     traced(trace, "closes", stdin=subprocess.DEVNULL)
     rs = records("--wr-id", "2", trace)
     expect("the thread's records", [r.what for r in rs] == LIFE,
@@ -516,10 +515,10 @@ def closes(trace):
 
 
 def with_rooms(trace):
-    """The referee and the adversary look, too."""
+    """A trace together with the referee and the adversary"""
     done = traced(trace, "writes", "20",
                   options=["--check", "--adversary=1"])
-    expect("the referee has nothing to say", "check:" not in done.stderr,
+    expect("the referee reports nothing", "check:" not in done.stderr,
            done.stderr)
     of = lives(records(trace))
     expect("each WR from post to poll", len(of) == 20 and
@@ -528,19 +527,19 @@ def with_rooms(trace):
 
 
 def no_room(trace):
-    """A thread that finds no room has no records, and works; one that finds no
-    more overwrites what it has."""
+    """A thread that gets no space works without records; one that gets no more space
+    overwrites its own records."""
     traced(trace, "moved", "2000")
     _, out, said = urxe_trace(f"{trace}.moved")
     ids = [int(r.wr_id, 16) for r in map(Record, out.splitlines())
            if r.what == "posted"]
-    expect("the first thread's last ones are there", len(ids) > 50 and
+    expect("the last records of the first thread are kept", len(ids) > 50 and
            ids == list(range(ids[0], 2001)), ids)
-    expect("and that others are not is said", "no room" in said, said)
+    expect("and that others are not is said", "no space" in said, said)
 
 
 def short_threads(trace):
-    """They take no more of the disk than they need."""
+    """Short threads use little space on disk."""
     traced(trace, "threads", "100")
     rs = [r for r in records(trace) if r.what == "posted"]
     expect("a hundred threads", len({r.tid for r in rs}) == 100)
@@ -549,7 +548,7 @@ def short_threads(trace):
 
 
 def cancelled(trace):
-    """A thread that is cancelled does not end in making its ring."""
+    """A cancelled thread is not ended while it creates its ring."""
     traced(trace, "cancelled", timeout=60)
     expect("the WR", [r.what for r in records("--wr-id", "2", trace)] == LIFE)
 
@@ -561,18 +560,18 @@ def destructor(trace):
 
 
 def handler(trace):
-    """Verbs in a signal handler damage no record."""
+    """Verbs in a signal handler do not damage records."""
     traced(trace, "handler", "5000", options=["--trace-records", "200000"])
     rs = records(trace)
     for what in LIFE:
         n = len([r for r in rs if r.what == what])
         expect(f"all were {what}", n == 5000, n)
-    expect("the handler's are there, too",
+    expect("the records of the handler are kept, too",
            any("ibv_query_port" in r.line for r in rs))
 
 
 def follow(trace):
-    """Records come while they are made; who reads them may stop."""
+    """--follow prints records as they are made; the reader may stop."""
     child = subprocess.Popen([URXE, "run", "--trace", trace, "--", TRACED,
                               "endless"], stdout=subprocess.DEVNULL)
     while not os.path.exists(trace):
@@ -588,13 +587,13 @@ def follow(trace):
     said = shown.stderr.read()
     child.kill()
     child.wait()
-    expect("it ends when nobody reads", shown.wait() == -signal.SIGPIPE)
+    expect("--follow ends when the reader has closed the pipe", shown.wait() == -signal.SIGPIPE)
     expect("in order", ids == sorted(ids), ids)
     expect("nothing is said of a pipe that was closed", said == "", said)
 
 
 def names(trace):
-    """What programs are called is not always text, and may be long."""
+    """Names of programs may be invalid UTF-8, and long."""
     name = os.path.join(os.path.dirname(trace), 20 * "n" +
                         "\udce4\u00e4\u2014\udced\udca0\udc80---")
     os.symlink(os.path.abspath(TRACED), name)
@@ -608,7 +607,7 @@ def names(trace):
 
 
 def fabrics(trace):
-    """QPs of several fabrics, and of one after the other, share numbers."""
+    """QPs in different fabrics, and successive QPs, with the same number"""
     env = dict(os.environ, URXE_TRACE=trace)
     started = []
     for name in (f"trace-{os.getpid()}-a", f"trace-{os.getpid()}-b"):
@@ -646,7 +645,7 @@ def again(trace):
 
 
 def lost(trace):
-    """What misses a record does not make many others slow to read."""
+    """A missing record does not make reading the others slow."""
     traced(trace, "writes", "100000", options=["--trace-records", "1000000"])
     polled, at = 9, 8192
     with open(trace, "r+b") as f:
@@ -662,7 +661,7 @@ def lost(trace):
 
 
 def boots(trace):
-    """Traces of two machines are not put together."""
+    """Traces of two machines are not merged."""
     traced(trace, "writes", "1")
     traced(f"{trace}2", "writes", "1")
     expect("of one machine", len(lives(records(trace, f"{trace}2"))) == 2)
@@ -678,7 +677,7 @@ def boots(trace):
 
 
 def unshared(*words):
-    """Words that put a command in namespaces of its own; or None."""
+    """Return the words that run a command in new namespaces, or None."""
     words = ["unshare", "-Urpf", "--mount-proc", *words]
     done = subprocess.run([*words, "true"], capture_output=True)
     if done.returncode == 0:
@@ -688,7 +687,7 @@ def unshared(*words):
 
 
 def pid_namespaces(trace):
-    """Who has the same PID elsewhere is another process."""
+    """Equal PIDs in different PID namespaces are different processes."""
     apart = unshared()
     if not apart:
         return
@@ -719,7 +718,7 @@ def pid_namespaces(trace):
 
 
 def time_namespaces(trace):
-    """Clocks that are ahead are put right."""
+    """Clock offsets of time namespaces are corrected."""
     later = unshared("-T", "--monotonic", "1000000")
     if not later:
         return
@@ -735,7 +734,7 @@ def time_namespaces(trace):
 
 
 def elsewhere(trace):
-    """A file that is there is enough: none can be made beside it."""
+    """An existing file is sufficient; no other file is created in its directory."""
     subprocess.run([URXE, "run", "--trace", trace, "true"], check=True)
     with open(trace, "rb") as f:
         path = f"/proc/{os.getpid()}/fd/{f.fileno()}"
@@ -747,7 +746,7 @@ def elsewhere(trace):
 
 
 def by_hand(trace):
-    """Without urxe run --trace: who comes first makes the file."""
+    """Without urxe run --trace, the first process creates the file."""
     def started(*words):
         return subprocess.run([URXE, "run", "--", TRACED, *words],
                               env=dict(os.environ, URXE_TRACE=trace),
@@ -765,7 +764,7 @@ def by_hand(trace):
 
 
 def check_slices(of_track):
-    """Of one track: they end before the next one begins."""
+    """Check that the slices of a track do not overlap."""
     for track, slices in of_track.items():
         last = -1
         for ts, dur, name in sorted(slices):
@@ -775,7 +774,7 @@ def check_slices(of_track):
 
 
 def perfetto(trace):
-    """Chrome's trace-event format, of which Perfetto wants these fields."""
+    """The trace-event format of Chrome, with the fields that Perfetto needs."""
     traced(trace, "sends", "20")
     out = f"{trace}.json"
     code, _, said = urxe_trace("--perfetto", out, trace)
@@ -824,7 +823,7 @@ def perfetto(trace):
 
 
 def html(trace):
-    """The page's data (tests/trace/page.js looks at the page itself)."""
+    """The data in the page (tests/trace/page.js tests the page itself)"""
     name = os.path.join(os.path.dirname(trace), "<!--<script><img>")
     os.symlink(os.path.abspath(TRACED), name)
     done = run(trace, name, "sends", "20")
@@ -855,7 +854,7 @@ def html(trace):
 
 
 def multicast(trace):
-    """Each receive is of the datagram that arrived right before it."""
+    """Each receive belongs to the datagram that arrived just before it."""
     traced(trace, "multicast")
     code, _, said = urxe_trace("--html", f"{trace}.html", trace)
     expect("--html", code == 0 and not said, said)
@@ -908,7 +907,7 @@ def damaged(trace):
         for form in ("--perfetto", "--pcap", "--html"):
             expect(f"damage {i} is none to {form}", urxe_trace(
                 form, f"{trace}.out", trace)[0] in (0, 1))
-        expect(f"damage {i} is told", code == 0 or said.startswith("urxe: "),
+        expect(f"damage {i} is reported", code == 0 or said.startswith("urxe: "),
                said)
 
 
@@ -916,7 +915,7 @@ def refused(trace):
     os.mkfifo(f"{trace}.fifo")
     done = run(f"{trace}.fifo", "true")
     expect("a FIFO is refused, and stays", done.returncode == 1 and
-           "no regular file" in done.stderr and
+           "not a regular file" in done.stderr and
            stat.S_ISFIFO(os.stat(f"{trace}.fifo").st_mode), done.stderr)
     os.symlink(f"{trace}.file", f"{trace}.link")
     with open(f"{trace}.file", "w", encoding="utf-8") as f:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Builds that differ in any shared header have different layout versions.
+"""Check that builds that differ in a shared header have different layout versions.
 Usage: layout_version.py SCRIPT FOLDER..."""
 
 import pathlib
@@ -27,9 +27,9 @@ with tempfile.TemporaryDirectory() as tmp:
     assert len(headers) >= 2, headers
     first, dep = version(top, places)
     for path in headers + places:
-        assert f" {path}" in dep, f"a change of {path} would not be seen"
+        assert f" {path}" in dep, f"a change of {path} does not change the layout version"
 
-    # neither the order nor the place matters
+    # the order and the directories of the files do not matter
     moved = top / "moved"
     for folder, place in zip(folders, places):
         shutil.copytree(folder, moved / place.name)
@@ -41,7 +41,7 @@ with tempfile.TemporaryDirectory() as tmp:
         header.write_bytes(text.replace(b"1", b"2", 1) + b"\n")
         seen.add(version(top, places)[0])
         header.write_bytes(text)
-    assert len(seen) == len(headers) + 1, "a change does not show"
+    assert len(seen) == len(headers) + 1, "a change does not change the layout version"
 
     for place in places:
         for new in (place / "new.h", place / "below" / "new.h"):

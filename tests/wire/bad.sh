@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Big messages over a bad cable: they arrive, at a rate that the cable allows,
-# and not one packet for each timeout.
+# Large messages over a cable with losses: they arrive, at the rate of the cable, and not
+# at one packet for each ACK timeout.
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
 need ib_write_bw

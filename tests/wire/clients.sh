@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# clients.sh NAME...: stock clients between two hosts, as they come with the
-# distribution: pingpong, perftest, libfabric, ucx, openmpi; "few" are some of
-# each.  What is not installed is left out.
+# clients.sh NAME...: stock clients of the distribution, between two hosts: pingpong,
+# perftest, libfabric, ucx, openmpi; "few" is a selection.  Programs that are not
+# installed are omitted.
 # shellcheck disable=SC2317,SC2086 # called by name; numbers are words
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -24,7 +24,7 @@ gid_at() # HOST: its index, looked for once
 	answer=${index_of[$1$version]}
 }
 
-# A bad cable (WIRE_LOSES) takes its time: bytes, and how often.
+# Message sizes and counts; smaller with a cable that loses packets (WIRE_LOSES)
 much=65536
 big=1048576
 few=20
@@ -34,8 +34,8 @@ if [[ ${WIRE_LOSES-} ]]; then
 	few=5
 fi
 
-# Both ends run the same program; each has its GID's index, the client the
-# server's address.
+# Both ends run the same program, each with the index of its GID, and the client with the
+# address of the server.
 same() # NAME PATTERN PROGRAM OPTIONS...
 {
 	local name="$1, IPv$version" index_s index_c
@@ -60,7 +60,7 @@ try_pingpong()
 	has ibv_rc_pingpong || return
 	for kind in rc uc ud srq xsrq; do
 		lossy "$kind" && continue
-		# shellcheck disable=SC2046 # a word or none
+		# shellcheck disable=SC2046 # one word or none
 		same "ibv_${kind}_pingpong" 'iters in|^success' "ibv_${kind}_pingpong" \
 			-n 200 $(checked "$kind")
 	done
@@ -77,7 +77,7 @@ checked() # KIND
 		grep -q -- --chk && echo -c
 }
 
-# What waits for each of its datagrams hangs where one is lost.
+# Programs that wait for each datagram hang if one is lost.
 lossy() # TRANSPORT
 {
 	[[ ${WIRE_LOSES-} && ${1,,} == @(uc|ud) ]]
@@ -89,7 +89,7 @@ perf() # PROGRAM OPTIONS...
 {
 	local gid_option=-x
 
-	# its server's name is one of IPv4
+	# the name of the server is resolved to IPv4
 	[[ $version == 4 || " $* " != *' -R '* ]] || return 0
 	same "$*" '^ *[0-9]+ +[0-9]+ +[0-9.]+' "$1" -F "${@:2}"
 }
@@ -178,7 +178,7 @@ try_ucx()
 	local tls t
 
 	has ucx_perftest || return
-	ucx_has_verbs || { echo 'this UCX has no verbs'; return; }
+	ucx_has_verbs || { echo 'not tested: this UCX was built without verbs'; return; }
 	export UCX_NET_DEVICES=urxe0:1 UCX_WARN_UNUSED_ENV_VARS=n
 	for tls in rc_v ud_v; do
 		for t in tag_lat tag_bw ucp_put_lat ucp_put_bw ucp_get; do

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""datagrams.py FROM TO ADDRESS: what becomes of numbered datagrams to port 4791,
-from the network namespace of one process to that of another.
+"""datagrams.py FROM TO ADDRESS: send numbered datagrams to port 4791, from the network
+namespace of one process to that of another.
 
-Says "lost", "duplicated", "reordered" and "damaged" if some were, "all" if all
-came and nothing of that was seen.
+Print "lost", "duplicated", "reordered" and "damaged" if some were, and "all" if all
+arrived unchanged and in order.
 """
 import ctypes
 import os
@@ -22,10 +22,10 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def socket_of(pid, family):
-    """A UDP socket in the namespace of a process."""
+    """Return a UDP socket in the network namespace of a process."""
     made = []
 
-    def make():  # only this thread goes there
+    def make():  # only this thread changes its namespace
         fd = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
         if libc.setns(fd, CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), "setns")

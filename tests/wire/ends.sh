@@ -1,28 +1,28 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# ends.sh NAME...: two hosts, and something ends, or stops, while there is
-# traffic.  It is rping -V where it must go on, which checks what it reads back.
+# ends.sh NAME...: a process or the network fails or stops during traffic between two
+# hosts.  Traffic that must continue is that of rping -V, which checks the data.
 # shellcheck disable=SC2317,SC2086 # called by name; numbers are words
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
 need rping ib_write_bw ip pgrep
 patience=${WIRE_PATIENCE-}
 [[ $patience ]] || {
-	echo "skipped: there is no header of librdmacm"
+	echo "skipped: the headers of librdmacm are not installed"
 	exit 77
 }
 
-# A sanitizer's library stays the first.
+# The library of a sanitizer remains the first one.
 preloaded=${LD_PRELOAD:+$LD_PRELOAD:}$patience
 
-# How many packets a host has received.
+# Print the number of packets that a host has received.
 packets() # HOST
 {
 	bare "$1" "$URXE" info --fabric wire 2>/dev/null |
 		sed -nE 's/.*\brcvd_pkts ([0-9]+).*/\1/p' | grep . || echo 0
 }
 
-# Until HOST has received N more than now; false if the program ended.
+# Wait until HOST has received N more packets; fail if the program has ended.
 goes_on() # HOST N PID
 {
 	local from
@@ -32,7 +32,7 @@ goes_on() # HOST N PID
 	has_received "$1" $((from + $2))
 }
 
-# Has a request of that host not been answered in time?
+# Check whether a request of that host had an ACK timeout.
 has_lost() # HOST
 {
 	bare "$1" "$URXE" info --fabric wire 2>/dev/null |
@@ -49,14 +49,14 @@ has_received() # HOST N
 	[[ $(packets "$1") -ge $2 ]]
 }
 
-# PID of who reads the socket of a host, as it is there.
+# Print the PID of the socket owner of a host, in its PID namespace.
 reader() # HOST
 {
 	bare "$1" "$URXE" info --fabric wire 2>/dev/null |
-		sed -nE 's/.*socket is held by PID ([0-9]+) .*/\1/p'
+		sed -nE 's/.*socket owner is PID ([0-9]+) .*/\1/p'
 }
 
-# PID of the program that "on" has in the background.
+# Print the PID of a background program that was started with "on".
 program() # PID
 {
 	local pid=$1 next
@@ -77,14 +77,14 @@ ended() # PID
 	! kill -0 "$1" 2>/dev/null
 }
 
-listen_on() # HOST: rping for every address, in $listener
+listen_on() # HOST: start rping for all addresses; its PID is in $listener
 {
 	on "$1" rping -s -P -a 0.0.0.0 -p "$port" -V >"$work/listener.$1" 2>&1 &
 	listener=$!
 	server=$1 await $listener listens_on "$1"
 }
 
-# A listener without a connection: it holds what there is to hold.
+# Start a listener without connections, which becomes the socket owner.
 keep() # HOST
 {
 	next_port
@@ -98,8 +98,7 @@ holds() # HOST PID
 	[[ $(reader "$1") == "$(program "$2")" ]]
 }
 
-# rping between the hosts: $serving on b, $asking on a, with ACK timeouts for
-# seconds.
+# rping between the hosts: $serving on b, $asking on a, with ACK timeouts of seconds
 traffic()
 {
 	next_port
@@ -112,10 +111,10 @@ traffic()
 	asking=$!
 	await $asking said 'ping data' "$work/serving"
 	goes_on b 50 $asking && goes_on a 50 $asking
-	see "$what: there is traffic"
+	see "$what: traffic has started"
 }
 
-# One whose client always has something under way.
+# ib_write_bw, whose client always has outstanding WRs
 writes()
 {
 	next_port
@@ -127,7 +126,7 @@ writes()
 		"$(address b 4)" >"$work/asking" 2>&1 &
 	asking=$!
 	goes_on b 50 $asking && goes_on a 50 $asking
-	see "$what: there is traffic"
+	see "$what: traffic has started"
 }
 
 traffic_goes_on() # NAME
@@ -136,7 +135,7 @@ traffic_goes_on() # NAME
 	see "$1"
 }
 
-# The client has ended, and what it said matches.
+# Check that the output of the client matches PATTERN.
 asking_ends() # PATTERN NAME
 {
 	await $asking said "$1" "$work/asking"
@@ -144,7 +143,7 @@ asking_ends() # PATTERN NAME
 	see "$2"
 }
 
-see() # NAME: whether the command before it succeeded
+see() # NAME: report whether the previous command succeeded
 {
 	local status=$? host
 
@@ -167,7 +166,7 @@ over() # PID...
 	done
 }
 
-# A short one, from beginning to end.
+# A short run of rping
 short() # NAME
 {
 	want=''
@@ -185,11 +184,11 @@ try_peer()
 	writes
 	kill -KILL "$(program $serving)"
 	asking_ends '[Ff]ailed status 12' \
-		"$what: the other one's WRs fail with RETRY_EXC_ERR"
+		"$what: WRs of the client fail with RETRY_EXC_ERR"
 	over $asking $serving
 
-	# rping's server has nothing under way that could fail
-	what='the peer of one who waits is killed'
+	# the server of rping has no outstanding WRs that could fail
+	what='the peer of a waiting program is killed'
 	keep a
 	next_port
 	on b rping -s -a 0.0.0.0 -p "$port" -V -v >"$work/serving" 2>&1 &
@@ -202,7 +201,7 @@ try_peer()
 	kill -KILL "$(program $asking)"
 	await $serving said 'DISCONNECT EVENT' "$work/serving"
 	said 'DISCONNECT EVENT' "$work/serving"
-	see "$what: it is disconnected"
+	see "$what: the server is disconnected"
 	over $asking $serving "$keeper"
 }
 
@@ -215,12 +214,12 @@ eth0() # up|down
 
 try_link()
 {
-	what='the interface is down for a moment'
+	what='the interface is down for a short time'
 	traffic
 	eth0 down
 	await $asking somebody_has_lost
 	eth0 up
-	traffic_goes_on "$what: the traffic goes on"
+	traffic_goes_on "$what: the traffic continues"
 	over $asking $serving
 
 	what='the interface is down'
@@ -230,14 +229,14 @@ try_link()
 		"$what: WRs fail with RETRY_EXC_ERR"
 	eth0 up
 	over $asking $serving
-	short "$what, and up again: there are new connections"
+	short "$what, and up again: new connections work"
 }
 
 try_address()
 {
 	local pid
 
-	what='the address is taken away'
+	what='the address is removed'
 	keep b
 	writes
 	bare b ip address del 10.91.0.2/24 dev eth0
@@ -245,7 +244,7 @@ try_address()
 		"$what: WRs fail with RETRY_EXC_ERR"
 	over $asking $serving
 
-	what='there is another address'
+	what='another address is added'
 	bare b ip address add 10.91.0.3/24 dev eth0
 	next_port
 	URXE_WIRE=10.91.0.3 bare b "$URXE" run -- "$rping" -s -a 0.0.0.0 \
@@ -256,47 +255,47 @@ try_address()
 	await $serving holds b $serving
 	on a "$rping" -c -a 10.91.0.3 -p "$port" -C 20 -V \
 		>"$work/asking" 2>&1
-	see "$what: a new program is reached there"
+	see "$what: a new program is reached at that address"
 	wait $serving
-	see "$what: and ends well"
+	see "$what: the program succeeds"
 	bare b ip address del 10.91.0.3/24 dev eth0
 	bare b ip address add 10.91.0.2/24 dev eth0
-	short "$what, and the old one again: there are new connections"
+	short "$what, and the old one again: new connections work"
 }
 
-# ------------------------------------------------------- the holder
+# ------------------------------------------------------- the socket owner
 
 try_holder()
 {
 	local host
 
 	for host in a b; do
-		what="the holder of $host is killed"
+		what="the socket owner of $host is killed"
 		keep "$host"
 		traffic
 		kill -KILL "$(program "$keeper")"
-		traffic_goes_on "$what: another one takes over"
+		traffic_goes_on "$what: another process takes over"
 		over $asking $serving "$keeper"
 	done
 }
 
-# What a stopped one is in the middle of waits for it, and nothing else.
+# Only the QP of the packet that the stopped owner executes has to wait.
 try_stopped()
 {
 	local host pid
 
 	for host in a b; do
-		what="the holder of $host is stopped"
+		what="the socket owner of $host is stopped"
 		keep "$host"
 		traffic
 		pid=$(program "$keeper")
 		kill -STOP "$pid"
 		await $asking replaced "$host" "$pid"
 		replaced "$host" "$pid"
-		see "$what: another one takes over"
-		short "$what: there are new connections"
+		see "$what: another process takes over"
+		short "$what: new connections work"
 		kill -CONT "$pid"
-		traffic_goes_on "$what: it goes on, and so does the traffic"
+		traffic_goes_on "$what: after SIGCONT the traffic continues"
 		over $asking $serving "$keeper"
 	done
 }

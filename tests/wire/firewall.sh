@@ -1,28 +1,28 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# firewall.sh URXE: what urxe doctor says of rules for the wire's port, in a
-# network namespace that is the test's own (own-net).
+# firewall.sh URXE: urxe doctor and firewall rules for the port of the wire, in a new
+# network namespace (own-net)
 URXE=$1
 command -v nft >/dev/null || {
-	echo 'skipped: there is no nft'
+	echo 'skipped: nft is not installed'
 	exit 77
 }
 nft add table inet probe 2>/dev/null || {
-	echo 'skipped: no nf_tables in this kernel'
+	echo 'skipped: this kernel has no nf_tables'
 	exit 77
 }
 failed=0
 
-# said PATTERN NAME: of the rules on standard input
+# said PATTERN NAME: check the output of urxe doctor with the rules on standard input
 said()
 {
 	local out
 	nft flush ruleset
 	nft -f - || {
-		echo "skipped: these rules are not known here: $2"
+		echo "skipped: this kernel does not support these rules: $2"
 		return
 	}
-	out=$("$URXE" doctor | grep 'wire: .*\(firewall\|UDP port 4791\)')
+	out=$("$URXE" doctor | grep 'firewall: ')
 	if grep -q "$1" <<<"$out"; then
 		echo "ok: $2"
 	else
@@ -32,8 +32,8 @@ said()
 }
 
 input='type filter hook input priority 0; policy'
-fine='^ok .*drops nothing for UDP port 4791'
-none='^warn .*inet f in drops what no rule accepts, and no rule names'
+fine='^ok .*nothing that drops UDP port 4791'
+none='^warn .*inet f in drops packets by default and has no rule for UDP port 4791'
 said "$fine" 'no rules' </dev/null
 said "$none" 'a policy' <<-END
 	table inet f { chain in { $input drop; iif lo accept; }; }
@@ -50,7 +50,7 @@ said "$fine" 'the port is accepted' <<-END
 said "$fine" 'a range is' <<-END
 	table inet f { chain in { $input drop; udp dport 4000-5000 accept; }; }
 	END
-said "$none.*perhaps a set" 'a set, which may have it' <<-END
+said "$none.*members of sets" 'a set, which may have it' <<-END
 	table inet f { chain in { $input drop; udp dport { 53, 4791 } accept; }; }
 	END
 said "$fine" 'a chain that is gone to has it' <<-END
@@ -59,7 +59,7 @@ said "$fine" 'a chain that is gone to has it' <<-END
 		chain in { $input drop; jump roce; }
 	}
 	END
-said '^warn .*a rule of the firewall drops UDP port 4791' 'the port is dropped' <<-END
+said '^warn .*a rule drops UDP port 4791' 'the port is dropped' <<-END
 	table inet f { chain in { $input accept; udp dport 4791 drop; }; }
 	END
 said "$fine" 'what is for IPv6' <<-END
@@ -70,7 +70,7 @@ said "$fine" 'what is for packets that go out' <<-END
 	END
 if command -v iptables-nft >/dev/null && iptables-nft -P INPUT DROP 2>/dev/null; then
 	for rule in 'udp --dport 4791' 'udp -m multiport --dports 53,4791'; do
-		# shellcheck disable=SC2086 # words are meant
+		# shellcheck disable=SC2086 # the options are words
 		if ! iptables-nft -F || ! iptables-nft -A INPUT -p $rule -j ACCEPT; then
 			continue
 		fi
@@ -80,13 +80,13 @@ if command -v iptables-nft >/dev/null && iptables-nft -P INPUT DROP 2>/dev/null;
 		}
 	done
 fi
-# who may not ask is told so
+# an unprivileged user is informed that the rules cannot be read
 nft flush ruleset
 if command -v setpriv >/dev/null; then
 	setpriv --bounding-set=-all --inh-caps=-all --no-new-privs \
 		--reuid=65534 --regid=65534 --clear-groups env URXE_DIR=/nowhere \
 		"$URXE" doctor 2>/dev/null |
-		grep -q 'whether the firewall lets UDP port 4791 in, only root' ||
-		echo 'not tried: another user cannot run urxe here'
+		grep -q 'rules for UDP port 4791 not checked: only root' ||
+		echo 'not tested: another user cannot execute urxe'
 fi
 exit $failed

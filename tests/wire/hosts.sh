@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# The two hosts themselves: they are apart, they reach each other, and the
-# cable does what it was asked to.
+# Test of the two hosts: they are separate, they reach each other, and the cable has the
+# requested faults.
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
 need python3 ibv_devinfo
 
 bare a sh -c 'echo a >/dev/shm/who' && bare b test ! -e /dev/shm/who
-report $? 'each has a /dev/shm of its own'
+report $? 'each host has a separate /dev/shm'
 [[ $(bare a hostname)$(bare b hostname) == ab ]]
-report $? 'each has a name of its own'
+report $? 'each host has its own name'
 
-# The port's path MTU is what the interface has room for.
+# The path MTU of the port is the largest that the interface MTU allows.
 for host in a b; do
 	mtu=$(bare "$host" cat /sys/class/net/eth0/mtu)
 	path=4096
@@ -22,7 +22,7 @@ for host in a b; do
 	report $? "$host has MTU $mtu, and its port $path"
 done
 
-# datagrams.py sends some thousands to port 4791 and says what became of them
+# datagrams.py sends some thousand datagrams to port 4791, and prints what happened
 for v in 4 6; do
 	[[ $(gid_index a $v) && $(gid_index b $v) ]]
 	report $? "both have a GID of IPv$v"

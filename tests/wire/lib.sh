@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
-# What tests between two hosts share; "hosts" has made these.
+# Common functions of tests between the two hosts of "hosts"
 #
 #	on b ibv_devinfo			with the device and the wire
-#	bare b ping -c 1 10.91.0.1		without
+#	bare b ping -c 1 10.91.0.1		without them
 #	meet NAME SERVER... -- CLIENT...	the server on $server, the client on
-#						the other one
+#						the other host
 #
-# $version is 4 or 6: the IP version of the wire.  Where b is a kernel with rxe
-# ("hosts -k"), commands run in there.
+# $version is 4 or 6: the IP version of the wire.  If b is a kernel with rxe ("hosts -k"),
+# commands for b run in it.
 
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../clients/lib.sh"
 
-: "${HOST_a:?}" "${HOST_b:?}" # of "hosts"
+: "${HOST_a:?}" "${HOST_b:?}" # set by "hosts"
 version=${WIRE_VERSION-4}
 server=${WIRE_SERVER-b}
 client=a
 [[ $server == b ]] || client=b
 here=$(dirname "${BASH_SOURCE[0]}")
-[[ ! ${CMSTAT-} ]] || CMSTAT=$(realpath "$CMSTAT") # it runs elsewhere
+[[ ! ${CMSTAT-} ]] || CMSTAT=$(realpath "$CMSTAT") # it is run in other namespaces
 export URXE_FABRIC=wire URXE_DIR=/dev/shm/urxe-wire URXE_KEEP=1
 unset URXE_WIRE
 
-# The process that holds a host's namespaces.
+# Print the PID of a process in the namespaces of a host.
 holder() # HOST
 {
 	local name=HOST_$1
@@ -41,7 +41,7 @@ address() # HOST [VERSION]
 	fi
 }
 
-# In a host's namespaces, for LIMIT seconds at most.
+# Run a command in the namespaces of a host, for at most LIMIT seconds.
 bare() # HOST COMMAND...
 {
 	if [[ $1 == "${RXE_HOST-}" ]]; then
@@ -61,15 +61,15 @@ on() # HOST COMMAND...
 		bare "$host" "$@"
 		return
 	fi
-	# shellcheck disable=SC2086 # words are meant
+	# shellcheck disable=SC2086 # the options are words
 	URXE_WIRE=$(address "$host") bare "$host" \
 		"$URXE" run ${URXE_TEST_RUN-} -- "$@"
 }
 
-# The index of a host's GID of RoCE v2 for an address of it.
+# Print the index of the RoCE v2 GID of an address of a host.
 gid_index() # HOST [VERSION]
 {
-	# shellcheck disable=SC2016 # the inner shell's
+	# shellcheck disable=SC2016 # for the inner shell
 	on "$1" sh -c '
 		want=$1
 		cd /sys/class/infiniband/*/ports/1 || exit
@@ -95,7 +95,7 @@ gid() # HOST VERSION
 	fi
 }
 
-# Does anybody listen on $port there, by TCP or rdma_cm?
+# Check whether a process on that host listens on $port, over TCP or rdma_cm.
 listens_on() # HOST
 {
 	local hex pid
@@ -114,8 +114,8 @@ listens_on() # HOST
 			grep -q " port $port .* listen "; }
 }
 
-# The server runs, and when it listens on $port, the client does.  Both
-# must succeed, and what the client prints must match $want.
+# Run the server and, when it listens on $port, the client.  Both must succeed, and the
+# output of the client must match $want.
 meet() # NAME SERVER... -- CLIENT...
 {
 	duo "$@"
@@ -136,7 +136,7 @@ server_listens()
 	listens_on "$server"
 }
 
-# What the programs of each host shared is in order, and nobody is left.
+# Check the shared state on each host, and that no process is left.
 hosts_are_clean()
 {
 	local host found tries
@@ -146,7 +146,7 @@ hosts_are_clean()
 		bare "$host" test -e "$URXE_DIR/$URXE_FABRIC/device" || continue
 		for ((tries = 0; tries < 600; tries++)); do
 			found=$(bare "$host" "$URXE" doctor --fabric wire 2>&1)
-			[[ $found != *'agrees; 0 contexts are open'* ]] || break
+			[[ $found != *'is consistent; 0 contexts are open'* ]] || break
 			sleep 0.1
 		done
 		[[ $tries -lt 600 ]]

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# mckey.sh: multicast between two hosts, with rdma_cm: each is the sender once.
+# mckey.sh: multicast between two hosts, with rdma_cm, in both directions
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
 need mckey ip
 
-# Does the host's interface take what is sent to that Ethernet address?
+# Check whether the interface of the host accepts that multicast MAC address.
 hears() # HOST MAC
 {
 	bare "$1" ip maddr show | grep -qw "$2"
@@ -14,7 +14,7 @@ hears() # HOST MAC
 declare -A groups=([4]=239.91.7.9 [6]=ff0e::91:709)
 declare -A macs=([4]=01:00:5e:5b:07:09 [6]=33:33:00:91:07:09)
 
-# Receivers first, on both hosts; who sends has one on its own host, too.
+# Start a receiver on both hosts, also on that of the sender, and then the sender.
 many=10
 exchange() # SENDER
 {
@@ -38,7 +38,7 @@ exchange() # SENDER
 	report "$status" "mckey from $1, to both hosts, IPv$version"
 	[[ $status == 0 ]] || tail -n 5 "$out".*
 
-	# and nobody is in the group any more
+	# the group is left at the end
 	for host in a b; do
 		for ((i = 0; i < 600; i++)); do
 			hears "$host" "$mac" || break
@@ -50,7 +50,7 @@ exchange() # SENDER
 }
 
 for version in ${WIRE_VERSION-4 6}; do
-	# the kernel's rdma_cm joins no group of IPv6 for RoCE v2
+	# rdma_cm of the kernel joins no IPv6 groups for RoCE v2
 	[[ $version == 4 || ! ${RXE_HOST-} ]] || continue
 	exchange a
 	exchange b

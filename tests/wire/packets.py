@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""packets.py FILE.pcapng: packets of the traces of two hosts.
+"""packets.py FILE.pcapng: check packets of the traces of two hosts.
 
-Each is one of RoCE v2 over IPv4 with a right ICRC, its payload being there; and
-what was received was sent before."""
+Each packet is RoCE v2 over IPv4, with its payload and a correct ICRC, and each received
+packet was sent before."""
 import collections
 import struct
 import sys
@@ -22,7 +22,8 @@ def blocks(path):
 
 
 def packets(path):
-    """(ns, what says that it was sent or received, bytes from the IP header on)"""
+    """Yield (ns, comment that says whether it was sent or received, bytes from the IP header
+    on)."""
     for body in blocks(path):
         _, high, low, there, length = struct.unpack_from("=5I", body)
         if there != length:
@@ -52,7 +53,7 @@ def load(path):
             sys.exit(f"{path}: not RoCE: {ip.hex()}")
         check_icrc(path, said, ip)
         key = ip[12:20] + ip[28:]
-        if " sent it;" in said:
+        if " sent this packet;" in said:
             sent[key] += 1
             times[key][0] = min(ns, times[key][0])
         else:

@@ -19,11 +19,11 @@ perftest() # PROGRAM CONNECTION OPTIONS...
 
 for version in ${WIRE_VERSION-4 6}; do
 	for what in "$@"; do
-		# the part "wire" of ./check --long has all of them over IPv6
+		# "./check --long wire" runs all of them over IPv6
 		[[ $version == 4 || $what == 'send RC' || ${WIRE_VERSION-} ]] ||
 			continue
 		read -r operation connection <<<"$what"
-		# rxe has 128 of them, and each end takes the other's
+		# rxe offers 128 outstanding READs, and each end uses the value of the other
 		fetches=()
 		[[ $operation != @(read|atomic) ]] || fetches=(-o 16)
 		perftest "ib_${operation}_lat" "$connection" "${fetches[@]}" -n 500

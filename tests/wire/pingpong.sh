@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# pingpong.sh KIND...: the pingpongs of libibverbs between two hosts, over IPv4
-# and IPv6, in small and big messages, data checked.
+# pingpong.sh KIND...: the pingpong programs of libibverbs between two hosts, over IPv4
+# and IPv6, with small and large messages; the data is checked.
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
 need ibv_rc_pingpong
@@ -21,7 +21,7 @@ pingpong() # KIND SIZE MTU
 		-s "$2" -m "$3" "$(address "$server" 4)"
 }
 
-# datagrams have no path MTU, but the port's
+# for datagrams, the path MTU is that of the port
 datagrams() # SIZE
 {
 	next_port
@@ -31,7 +31,7 @@ datagrams() # SIZE
 		"$(address "$server" 4)"
 }
 
-# how many bytes; it checks no data
+# checks the number of bytes only, not the data
 xsrq() # SIZE
 {
 	next_port

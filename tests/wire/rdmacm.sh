@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# rdmacm.sh PROGRAM...: rdmacm-utils between two hosts, and perftest -R.
+# rdmacm.sh PROGRAM...: rdmacm-utils and perftest -R, between two hosts
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
 need rping udaddy ucmatose mckey rstream rcopy cmtime
@@ -16,7 +16,7 @@ any()
 
 try_rping()
 {
-	want='' # rping says nothing when all is well
+	want='' # rping prints nothing on success
 	next_port
 	meet "rping, IPv$version" "$rping" -s -a "$(any)" -p "$port" -C 200 -V -- \
 		"$rping" -c -a "$(address "$server")" -p "$port" -C 200 -V
@@ -44,7 +44,7 @@ try_udaddy()
 		udaddy -s "$(address "$server")" -c 3
 }
 
-# data is verified
+# the data is verified
 try_rstream()
 {
 	want='sec'
@@ -54,7 +54,7 @@ try_rstream()
 		rstream -s "$(address "$server")" -p "$port" -S 10000 -C 20 -I 20 -T v
 }
 
-# As meet, but the server goes on for ever.
+# Like meet, but the server does not exit.
 visit() # NAME SERVER... -- CLIENT...
 {
 	local name=$1 command=() pid status=0
@@ -78,7 +78,8 @@ try_rcopy()
 {
 	local from to
 
-	# it takes what is behind a colon for a name, and files are the tests'
+	# rcopy splits HOST:FILE at the first colon, so it cannot use IPv6 addresses; with
+	# rxe, the hosts share no writable files
 	[[ $version == 4 && ! ${RXE_HOST-} ]] || return
 	next_port
 	from=$(mktemp -p "$work")
@@ -98,19 +99,19 @@ try_cmtime()
 		cmtime -s "$(address "$server")" -p "$port" -c 50
 }
 
-# The neighbour is not known when the client begins.
+# The neighbour is not resolved when the client starts.
 try_cold()
 {
 	[[ $client != "${RXE_HOST-}" ]] || return
 	want=''
 	next_port
 	bare "$client" ip neigh flush dev eth0
-	meet "rping, the neighbour is not known, IPv$version" \
+	meet "rping, unresolved neighbour, IPv$version" \
 		"$rping" -s -a "$(any)" -p "$port" -C 20 -V -- \
 		"$rping" -c -a "$(address "$server")" -p "$port" -C 20 -V
 }
 
-# Nobody listens there, but somebody is there to say so.
+# No process listens, but a socket owner rejects the request.
 try_nobody()
 {
 	local said pid other
@@ -124,12 +125,12 @@ try_nobody()
 	said=$(on "$client" rping -c -d -a "$(address "$server")" -p "$port" \
 		-C 1 2>&1)
 	grep -q 'RDMA_CM_EVENT_REJECTED, error 8' <<<"$said"
-	report $? "nobody listens: rejected with reason 8, IPv$version"
+	report $? "no listener: rejected with reason 8, IPv$version"
 	grep -q 'RDMA_CM_EVENT_REJECTED, error 8' <<<"$said" || echo "$said"
 	stop $pid
 }
 
-# its server's name is one of IPv4
+# the name of the server is resolved to IPv4
 try_perftest()
 {
 	[[ $version == 4 ]] || return

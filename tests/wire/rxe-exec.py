@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Commands for the user-mode kernel, over TCP:
-  rxe-exec.py --serve ADDRESS PORT      in there, as the last of its init
-  rxe-exec.py ADDRESS PORT COMMAND...   out here: output and status are COMMAND's
+"""Run commands in the user-mode kernel, over TCP:
+  rxe-exec.py --serve ADDRESS PORT      server, the last command of its init
+  rxe-exec.py ADDRESS PORT COMMAND...   client, with output and status of COMMAND
 
-A connection is one command: its words as a line of JSON, then frames of a
-letter and a length: o and e are output, s is the status.  Who hangs up kills it.
+Each connection runs one command: its words are a line of JSON.  The response consists
+of frames with a letter and a length: o and e are output, s is the status.  Closing the
+connection kills the command.
 """
 import json
 import os
@@ -34,7 +35,7 @@ def run(conn):
         try:
             while kinds:
                 for fd in select.select([*kinds, conn], [], [])[0]:
-                    if fd is conn:  # it says nothing but that it has gone
+                    if fd is conn:  # the client sends nothing more: it has closed the connection
                         raise ConnectionResetError
                     data = os.read(fd, 65536)
                     if data:

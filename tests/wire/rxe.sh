@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# rxe.sh: all programs against the other host, each end once the server.  For
-# "hosts -k": that host is a kernel with rxe.
+# rxe.sh: all programs against the other host, with each end as the server.  For
+# "hosts -k": the other host is a kernel with rxe.
 set -u
 here=$(dirname "$0")
 status=0

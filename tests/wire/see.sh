@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# What is seen of packets between two hosts: counters, and traces.
+# Counters and traces of packets between two hosts
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
 need ibv_rc_pingpong
@@ -35,7 +35,7 @@ for host in a b; do
 	report $? 'and so does urxe info'
 done
 
-# each host has a trace of its own, with all that the packets carry
+# each host has its own trace, with the complete payload
 traced() # HOST COMMAND...
 {
 	URXE_TRACE=$work/$1.trace URXE_TRACE_PAYLOAD=4096 on "$@"

@@ -2,7 +2,8 @@
 #include "zoo.h"
 
 ANIMAL(.name = "ah-destroyed",
-       .wrong = "an address handle is destroyed as soon as its send is posted",
+       .wrong =
+	       "an address handle is destroyed before the send that uses it completes",
        .seen = "linux-rdma/rdma-core#862", .rule = "ah-in-flight")
 {
 	struct ibv_ah_attr attr = { .is_global = 1,
@@ -23,7 +24,7 @@ ANIMAL(.name = "ah-destroyed",
 	wr.wr.ud.remote_qpn = p.b.qp->qp_num;
 	wr.wr.ud.remote_qkey = QKEY;
 	expect(wr.wr.ud.ah && !ibv_post_send(p.a.qp, &wr, &bad),
-	       "a send is refused");
+	       "ibv_post_send fails");
 	if (corrected)
 		wait_for(&p.a);
 	ibv_destroy_ah(wr.wr.ud.ah);

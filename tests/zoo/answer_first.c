@@ -3,7 +3,7 @@
 
 ANIMAL(.name = "answer-first",
        .wrong =
-	       "the answer ends the request, though the request's SEND is not completed",
+	       "the response ends the request, although the request's SEND has not completed",
        .seen = "ydb-platform/nbs#481, ofiwg/libfabric#11084, zrlio/disni#44",
        .found = "complete")
 {
@@ -20,7 +20,8 @@ ANIMAL(.name = "answer-first",
 	while (!sent || !answered) {
 		wc = wait_for(&p.a);
 		if (wc.opcode == IBV_WC_SEND) {
-			expect(request, "a completion of a request that ended");
+			expect(request,
+			       "the SEND of a finished request completes");
 			sent = true;
 		} else {
 			answered = true;

@@ -11,7 +11,7 @@ struct both {
 	uint64_t added;
 };
 
-/* The counter's owner counts, too. */
+/* The CPU of the counter's node increments it, too. */
 static void *count(void *arg)
 {
 	struct both *b = arg;
@@ -24,7 +24,8 @@ static void *count(void *arg)
 }
 
 ANIMAL(.name = "atomic-and-cpu",
-       .wrong = "RDMA atomics and the CPU's count in one word (IBV_ATOMIC_HCA)",
+       .wrong =
+	       "RDMA atomics and CPU atomics change the same word (IBV_ATOMIC_HCA)",
        .seen = "linux-rdma/rdma-core#1320", .found = "atomic")
 {
 	struct both b = { 0 };
@@ -34,8 +35,8 @@ ANIMAL(.name = "atomic-and-cpu",
 
 	PAIR(&p);
 	total = (uint64_t *)(void *)p.b.buf;
-	b.counter = corrected ? total + 8 : total; /* or each its own */
-	expect(!pthread_create(&t, NULL, count, &b), "no thread");
+	b.counter = corrected ? total + 8 : total; /* or one for each */
+	expect(!pthread_create(&t, NULL, count, &b), "pthread_create fails");
 	for (i = 0; i < TIMES; i++) {
 		POST(&p.a, .op = IBV_WR_ATOMIC_FETCH_AND_ADD, .add = 1,
 		     .flags = IBV_SEND_SIGNALED);
@@ -43,5 +44,5 @@ ANIMAL(.name = "atomic-and-cpu",
 	}
 	b.stop = 1;
 	pthread_join(t, NULL);
-	expect(total[0] + total[8] == TIMES + b.added, "counts are lost");
+	expect(total[0] + total[8] == TIMES + b.added, "increments are lost");
 }

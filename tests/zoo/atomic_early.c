@@ -2,7 +2,7 @@
 #include "zoo.h"
 
 ANIMAL(.name = "atomic-early",
-       .wrong = "the answer of an atomic is used before its completion",
+       .wrong = "the result of an atomic is used before its completion",
        .seen = "-", .found = "overtake")
 {
 	struct pair p;
@@ -13,5 +13,5 @@ ANIMAL(.name = "atomic-early",
 	     .flags = IBV_SEND_SIGNALED);
 	if (corrected)
 		wait_for(&p.a);
-	expect(seen_word(p.a.buf) == 41, "it is not there yet");
+	expect(seen_word(p.a.buf) == 41, "the result has not arrived");
 }

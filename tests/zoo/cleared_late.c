@@ -2,7 +2,8 @@
 #include "zoo.h"
 
 ANIMAL(.name = "cleared-late",
-       .wrong = "a receive's buffer is cleared when it is posted already",
+       .wrong =
+	       "the buffer of a receive is cleared after the receive was posted",
        .seen = "linux-rdma/perftest#9", .rule = "receive-written")
 {
 	struct pair p;
@@ -17,5 +18,5 @@ ANIMAL(.name = "cleared-late",
 	memset(p.a.buf, 'A', 64);
 	POST(&p.a, .op = IBV_WR_SEND, .len = 64);
 	wait_for(&p.b);
-	expect(all_are(p.b.buf, 'A', 64), "the message is cleared");
+	expect(all_are(p.b.buf, 'A', 64), "the message was cleared");
 }

@@ -59,7 +59,7 @@ void cm_open(struct cm *c)
 	     "rdma_resolve_addr");
 }
 
-/* Waits for one; NULL: none comes. */
+/* Wait up to @ms for an event.  Return NULL if none arrives. */
 static struct rdma_cm_event *event_get(struct cm_end *e, int ms)
 {
 	struct pollfd p = { .fd = e->chan->fd, .events = POLLIN };
@@ -119,7 +119,7 @@ void cm_send(struct cm_end *e)
 	     "rdma_post_send");
 	while (!(n = ibv_poll_cq(e->id->send_cq, 1, &wc)))
 		;
-	expect(n == 1 && !wc.status, "a send fails");
+	expect(n == 1 && !wc.status, "the send fails");
 }
 
 bool cm_receive(struct cm_end *e)

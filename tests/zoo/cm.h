@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Two ends that rdma_cm connects, each with an event channel. */
+/* Two endpoints connected by rdma_cm, each with an event channel */
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -9,7 +9,7 @@
 
 struct cm_end {
 	struct rdma_event_channel *chan;
-	struct rdma_cm_id *id; /* it has CQs of its own */
+	struct rdma_cm_id *id; /* with its own CQs */
 	struct ibv_mr *mr;
 	char buf[64];
 };
@@ -19,19 +19,19 @@ struct cm {
 	struct cm_end server, client;
 };
 
-/* Up to ROUTE_RESOLVED: the client's id, which goes to the listener. */
+/* Create the ids, listen, and begin to resolve the listener's address. */
 void cm_open(struct cm *c);
 /*
- * And on, until the client has its ESTABLISHED; the server has posted a
- * receive, and its ESTABLISHED is to come.
+ * Connect.  On return the client has received ESTABLISHED, and the server has
+ * posted a receive; the server's ESTABLISHED is not yet read.
  */
 void cm_connect(struct cm *c);
 
-/* The next event, acknowledged, if there is one; else -1. */
+/* Acknowledge the next event and return its type, or -1 if there is none. */
 int cm_event(struct cm_end *e);
-/* It is this one. */
+/* Wait for the next event, which must be of this type. */
 void cm_await(struct cm_end *e, enum rdma_cm_event_type type);
-/* Send buf, and wait until that is completed. */
+/* Send buf and wait for the completion. */
 void cm_send(struct cm_end *e);
-/* Did a message come? */
+/* Return whether a message was received. */
 bool cm_receive(struct cm_end *e);

@@ -3,9 +3,9 @@
 
 #include "cm.h"
 
-/* librdmacm frees the event, and libc writes its own words there. */
+/* librdmacm frees the event, and free() overwrites part of it. */
 ANIMAL(.name = "cm-event-used",
-       .wrong = "an event of rdma_cm is used after it was acknowledged",
+       .wrong = "an rdma_cm event is used after it was acknowledged",
        .seen = "-", .found = "any run")
 {
 	struct rdma_cm_event *event;
@@ -15,11 +15,14 @@ ANIMAL(.name = "cm-event-used",
 	cm_open(&c);
 	p = (struct pollfd){ .fd = c.client.chan->fd, .events = POLLIN };
 	poll(&p, 1, -1);
-	expect(!rdma_get_cm_event(c.client.chan, &event), "no event");
+	expect(!rdma_get_cm_event(c.client.chan, &event),
+	       "rdma_get_cm_event fails");
 	if (corrected)
-		expect(event->id == c.client.id, "it is of another id");
+		expect(event->id == c.client.id,
+		       "the event is not for this id");
 	rdma_ack_cm_event(event);
 	if (!corrected)
-		expect(event->id == c.client.id, "it is of another id");
+		expect(event->id == c.client.id,
+		       "the event is not for this id");
 	rdma_destroy_id(c.client.id);
 }

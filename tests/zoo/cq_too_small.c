@@ -4,7 +4,8 @@
 #define SENDS 16
 
 ANIMAL(.name = "cq-too-small",
-       .wrong = "the CQ has fewer entries than the queues that complete there",
+       .wrong =
+	       "the CQ has fewer entries than the queues that complete into it",
        .seen = "ROCm/rccl#1374, ofiwg/libfabric#4913", .found = "any run")
 {
 	struct pair p;

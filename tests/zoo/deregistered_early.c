@@ -2,7 +2,7 @@
 #include "zoo.h"
 
 ANIMAL(.name = "deregistered-early",
-       .wrong = "memory is deregistered with a send of it posted",
+       .wrong = "an MR is deregistered while a WR that uses it is outstanding",
        .seen = "ydb-platform/nbs#6290, openucx/ucx#6819", .found = "gather")
 {
 	struct ibv_mr *mr;
@@ -10,7 +10,7 @@ ANIMAL(.name = "deregistered-early",
 
 	PAIR(&p);
 	mr = ibv_reg_mr(the_pd(), p.a.buf, BUF, IBV_ACCESS_LOCAL_WRITE);
-	expect(mr, "it cannot be registered");
+	expect(mr, "ibv_reg_mr fails");
 	POST(&p.a, .op = IBV_WR_RDMA_WRITE, .addr = p.a.buf, .lkey = mr->lkey,
 	     .len = 64, .flags = IBV_SEND_SIGNALED);
 	if (corrected)

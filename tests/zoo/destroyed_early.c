@@ -2,8 +2,7 @@
 #include "zoo.h"
 
 ANIMAL(.name = "destroyed-early",
-       .wrong =
-	       "the last message is posted, and the QP destroyed before its completion",
+       .wrong = "the QP is destroyed before its last SEND completes",
        .seen = "ofiwg/libfabric#6720", .found = "gather, deliver")
 {
 	struct ibv_wc wc;
@@ -15,5 +14,5 @@ ANIMAL(.name = "destroyed-early",
 	if (corrected)
 		wait_for(&p.a);
 	ibv_destroy_qp(p.a.qp);
-	expect(next_wc(&p.b, &wc), "the last message does not come");
+	expect(next_wc(&p.b, &wc), "the last message did not arrive");
 }

@@ -3,7 +3,7 @@
 
 ANIMAL(.name = "events-not-acked",
        .wrong =
-	       "the events of two CQs are acknowledged for the one that came last",
+	       "the events of two CQs are all acknowledged for the CQ of the last one",
        .seen = "openucx/ucx#1039", .found = "any run", .hangs = true)
 {
 	struct ibv_cq *cq[2] = { NULL, NULL };
@@ -16,7 +16,7 @@ ANIMAL(.name = "events-not-acked",
 	chan = p.b.chan;
 	PAIR(&q);
 	cq[0] = ibv_create_cq(the_device(), 4, NULL, chan, 0);
-	expect(cq[0], "no CQ");
+	expect(cq[0], "ibv_create_cq fails");
 	q.b.cq = q.b.rcq = cq[0];
 	PAIR(&q, .beside = &q);
 	ibv_req_notify_cq(p.b.cq, 0);
@@ -26,7 +26,8 @@ ANIMAL(.name = "events-not-acked",
 	POST(&p.a, .op = IBV_WR_SEND, .len = 64);
 	POST(&q.a, .op = IBV_WR_SEND, .len = 64);
 	for (i = 0; i < 2; i++) {
-		expect(!ibv_get_cq_event(chan, &cq[i], &arg), "no event");
+		expect(!ibv_get_cq_event(chan, &cq[i], &arg),
+		       "ibv_get_cq_event fails");
 		if (corrected)
 			ibv_ack_cq_events(cq[i], 1);
 	}
@@ -35,5 +36,5 @@ ANIMAL(.name = "events-not-acked",
 	ibv_destroy_qp(p.b.qp);
 	ibv_destroy_qp(q.b.qp);
 	expect(!ibv_destroy_cq(p.b.cq) && !ibv_destroy_cq(q.b.cq),
-	       "a CQ is not destroyed");
+	       "ibv_destroy_cq fails");
 }

@@ -3,7 +3,7 @@
 
 ANIMAL(.name = "inline-after-read",
        .wrong =
-	       "what a READ brings is sent inline with a fence, which is too late for it",
+	       "the buffer of a READ is sent inline: it is copied before the READ, despite the fence",
        .seen = "-", .found = "overtake, place")
 {
 	struct pair p;
@@ -15,6 +15,5 @@ ANIMAL(.name = "inline-after-read",
 	POST(&p.a, .op = IBV_WR_SEND, .len = 64,
 	     .flags = IBV_SEND_FENCE | (corrected ? 0 : IBV_SEND_INLINE));
 	wait_for(&p.b);
-	expect(all_are(p.b.buf + 4096, 'A', 64),
-	       "what was there before was sent");
+	expect(all_are(p.b.buf + 4096, 'A', 64), "the old data was sent");
 }

@@ -2,7 +2,8 @@
 #include "zoo.h"
 
 ANIMAL(.name = "inline-assumed",
-       .wrong = "what is short is thought to be sent inline, and is not",
+       .wrong =
+	       "a short message is assumed to be sent inline, without IBV_SEND_INLINE",
        .seen = "openucx/ucx#11544", .found = "gather")
 {
 	struct pair p;
@@ -19,5 +20,5 @@ ANIMAL(.name = "inline-assumed",
 		wait_for(&p.b);
 	for (i = 0; i < 4; i++)
 		expect(all_are(p.b.buf + 64 * i, (char)('A' + i), 16),
-		       "a message is another one");
+		       "a message has the data of a later one");
 }

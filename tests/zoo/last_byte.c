@@ -4,7 +4,8 @@
 #define LEN 512
 
 ANIMAL(.name = "last-byte",
-       .wrong = "the last byte of a WRITE is there, so all are",
+       .wrong =
+	       "the last byte of a WRITE has arrived, so all bytes are assumed to have arrived",
        .seen = "ofiwg/libfabric#655, linux-rdma/rdma-core#1009",
        .found = "place")
 {
@@ -20,5 +21,5 @@ ANIMAL(.name = "last-byte",
 		wait_for(&p.b);
 	while (!seen_byte(&p.b.buf[LEN - 1]))
 		look_busy(&p.a);
-	expect(all_are(p.b.buf, 'A', LEN), "earlier bytes are missing");
+	expect(all_are(p.b.buf, 'A', LEN), "earlier bytes have not arrived");
 }

@@ -9,7 +9,8 @@ struct message {
 };
 
 ANIMAL(.name = "length-first",
-       .wrong = "the length at its head is there, so the message is",
+       .wrong =
+	       "the length at the start of a message has arrived, so all of it is assumed to have arrived",
        .seen = "ofiwg/libfabric#655", .found = "place")
 {
 	struct message *m;
@@ -29,5 +30,5 @@ ANIMAL(.name = "length-first",
 	m = (struct message *)(void *)p.b.buf;
 	while (!seen_word(&m->len))
 		look_busy(&p.a);
-	expect(all_are(m->text, 'A', TEXT), "some of the text is missing");
+	expect(all_are(m->text, 'A', TEXT), "part of the text has not arrived");
 }

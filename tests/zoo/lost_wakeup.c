@@ -18,15 +18,17 @@ static void sleep_until_event(struct pair *p)
 	struct ibv_cq *cq;
 	void *arg;
 
-	expect(!ibv_get_cq_event(p->a.chan, &cq, &arg), "no event");
+	expect(!ibv_get_cq_event(p->a.chan, &cq, &arg),
+	       "ibv_get_cq_event fails");
 	ibv_ack_cq_events(cq, 1);
 }
 
-/* Receives and sends have CQs of their own. */
+/* Receives and sends have separate CQs. */
 ANIMAL(.name = "lost-wakeup",
        .wrong =
-	       "two CQs are armed, and only one is polled again before it sleeps",
-       .seen = "apache/brpc#3415, ofiwg/libfabric#796", .found = "arm", .hangs = true)
+	       "two CQs are armed, and only one is polled again before the thread sleeps",
+       .seen = "apache/brpc#3415, ofiwg/libfabric#796", .found = "arm",
+       .hangs = true)
 {
 	struct pair p;
 	int i, n;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * zoo: give each animal seeds until it meets its mistake, and its corrected
- * twin seeds with which it never does.  Each round is a process of its own,
- * which has not opened the device before and is given URXE_ADVERSARY.
+ * zoo: run each buggy program with one seed after another until its mistake
+ * shows, and each corrected program with many seeds (docs/zoo.md).  Each
+ * round is a new process, which has not opened the device yet, with the seed
+ * in URXE_ADVERSARY.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,24 +16,24 @@
 #include "zoo.h"
 
 static const char usage[] =
-	"usage: zoo [-n SEEDS] [-m SEEDS] [-s FIRST] [-p] [-r] [-l] [-q] [ANIMAL...]\n"
-	"       zoo -w|-c ANIMAL\n"
-	"  -n  a wrong one is found within so many seeds: 100\n"
-	"  -m  a corrected one never is, in so many: 1000\n"
-	"  -s  the first seed: 1\n"
-	"  -p  plain, without an adversary: whatever happens is right\n"
-	"  -r  the referee looks at all of them, and not only at who needs it\n"
-	"  -l  say who there is, as a table\n"
-	"  -q  only what is not as it should be\n"
-	"  -w  the wrong one, once, with the URXE_ADVERSARY that is there\n"
-	"  -c  so the corrected one\n";
+	"usage: zoo [-n SEEDS] [-m SEEDS] [-s FIRST] [-p] [-r] [-l] [-q] [NAME...]\n"
+	"       zoo -w|-c NAME\n"
+	"  -n  maximum number of seeds for each buggy program: 100\n"
+	"  -m  number of seeds for each corrected program: 1000\n"
+	"  -s  first seed: 1\n"
+	"  -p  run without the adversary; buggy programs need not fail\n"
+	"  -r  run all programs with the referee, not only those that need it\n"
+	"  -l  print the table of the programs\n"
+	"  -q  print only unexpected results\n"
+	"  -w  run the buggy program once, with URXE_ADVERSARY as it is set\n"
+	"  -c  run the corrected program once\n";
 
-#define HANG_S 2 /* of who is known to hang */
-#define LIMIT_S 120 /* only a hang takes that long */
+#define HANG_S 2 /* time limit of a program that is expected to hang */
+#define LIMIT_S 120 /* time limit of all others */
 
 static struct animal *animals;
-static char *said; /* by the child: what it has met */
-static char notes[64]; /* a file: what the referee found */
+static char *said; /* result of the child, in shared memory */
+static char notes[64]; /* path of the referee's findings */
 #define SAID 200
 
 void animal_enter(struct animal *a)
@@ -78,10 +79,13 @@ static void child(const struct animal *a, const struct options *o,
 	}
 	alarm(a->hangs && !corrected ? HANG_S : LIMIT_S);
 	a->live(corrected);
-	_exit(0); /* the device goes with the process */
+	_exit(0); /* the device is closed when the process exits */
 }
 
-/* Did the referee find something?  Its rule is the fourth field of a note. */
+/*
+ * Return whether the referee reported a finding.  The rule is the fourth
+ * field of a note.
+ */
 static bool is_reported(void)
 {
 	char line[4096], rule[40];
@@ -96,11 +100,11 @@ static bool is_reported(void)
 		fclose(f);
 	unlink(notes);
 	if (found)
-		snprintf(said, SAID, "the referee says: %s", rule);
+		snprintf(said, SAID, "referee: %s", rule);
 	return found;
 }
 
-/* It ended as no animal should. */
+/* The program ended in an unexpected way. */
 static void __attribute__((noreturn))
 broken(const struct animal *a, unsigned int seed)
 {
@@ -108,7 +112,7 @@ broken(const struct animal *a, unsigned int seed)
 	exit(99);
 }
 
-/* False: it has met its mistake, which said tells. */
+/* Run a program once.  Return false if it failed; said has the reason. */
 static bool round_run(const struct animal *a, const struct options *o,
 		      unsigned int seed, bool corrected)
 {
@@ -127,7 +131,7 @@ static bool round_run(const struct animal *a, const struct options *o,
 		snprintf(said, SAID, "%s", strsignal(WTERMSIG(status)));
 		if (!a->hangs || WTERMSIG(status) != SIGALRM)
 			broken(a, seed);
-		snprintf(said, SAID, "it hangs");
+		snprintf(said, SAID, "the program hangs");
 	} else if (WEXITSTATUS(status) > 1) {
 		broken(a, seed);
 	}
@@ -136,7 +140,7 @@ static bool round_run(const struct animal *a, const struct options *o,
 	return !WIFSIGNALED(status) && !WEXITSTATUS(status);
 }
 
-/* Is it found? */
+/* Return whether the mistake shows within the given number of seeds. */
 static bool wrong_run(const struct animal *a, const struct options *o)
 {
 	unsigned int i;
@@ -150,8 +154,7 @@ static bool wrong_run(const struct animal *a, const struct options *o)
 		return true;
 	}
 	if (o->wrong)
-		printf("%-20s was not found with %u seeds\n", a->name,
-		       o->wrong);
+		printf("%-20s no failure with %u seeds\n", a->name, o->wrong);
 	return !o->wrong;
 }
 
@@ -188,7 +191,7 @@ static void list(void)
 		       a->seen);
 }
 
-/* In this process, as a program of anybody's. */
+/* Run one program in this process. */
 static int live(const char *name, bool corrected)
 {
 	const struct animal *a = animals;
@@ -198,7 +201,7 @@ static int live(const char *name, bool corrected)
 	if (!a)
 		return fputs(usage, stderr), 2;
 	a->live(corrected);
-	_exit(0); /* the device goes with the process */
+	_exit(0); /* the device is closed when the process exits */
 }
 
 static int run_all(const struct options *o, char **names)
@@ -214,7 +217,7 @@ static int run_all(const struct options *o, char **names)
 		ok &= twin_run(a, o);
 		n++;
 	}
-	printf("%d animals\n", n);
+	printf("%d programs\n", n);
 	return ok && n ? 0 : 1;
 }
 

@@ -5,7 +5,7 @@
 
 ANIMAL(.name = "no-credits",
        .wrong =
-	       "a send's completion is taken to say that there is a receive for the next one",
+	       "the completion of a SEND is assumed to mean that the peer has a receive for the next one",
        .seen = "spdk/spdk#2429, ydb-platform/nbs#5790", .found = "any run")
 {
 	struct pair p;
@@ -19,7 +19,7 @@ ANIMAL(.name = "no-credits",
 		wait_for(&p.a);
 		if (!corrected)
 			continue;
-		/* its receiver says so, by a WRITE for example */
+		/* the receiver grants a credit, here by a WRITE */
 		wait_for(&p.b);
 		post_receive(&p.b, 1, 0, 64);
 		POST(&p.b, .op = IBV_WR_RDMA_WRITE, .len = 1,

@@ -2,8 +2,7 @@
 #include "zoo.h"
 
 ANIMAL(.name = "no-fence",
-       .wrong =
-	       "a SEND of what a READ before it brings, without IBV_SEND_FENCE",
+       .wrong = "a SEND of the data of an earlier READ has no IBV_SEND_FENCE",
        .seen = "openucx/ucx#8221", .found = "overtake")
 {
 	struct pair p;
@@ -15,6 +14,5 @@ ANIMAL(.name = "no-fence",
 	POST(&p.a, .op = IBV_WR_SEND, .len = 64,
 	     .flags = corrected ? IBV_SEND_FENCE : 0);
 	wait_for(&p.b);
-	expect(all_are(p.b.buf + 4096, 'A', 64),
-	       "what was there before was sent");
+	expect(all_are(p.b.buf + 4096, 'A', 64), "the old data was sent");
 }

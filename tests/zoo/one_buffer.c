@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "one-buffer", .wrong = "two receives are posted with one buffer",
-       .seen = "-", .found = "any run")
+ANIMAL(.name = "one-buffer",
+       .wrong = "two receives are posted with the same buffer", .seen = "-",
+       .found = "any run")
 {
 	const size_t second = corrected ? 64 : 0;
 	struct pair p;
@@ -15,7 +16,8 @@ ANIMAL(.name = "one-buffer", .wrong = "two receives are posted with one buffer",
 	POST(&p.a, .op = IBV_WR_SEND, .len = 64);
 	POST(&p.a, .op = IBV_WR_SEND, .from = 64, .len = 64);
 	wait_for(&p.b);
-	expect(all_are(p.b.buf, 'A', 64), "it is the second message");
+	expect(all_are(p.b.buf, 'A', 64), "the buffer has the second message");
 	wait_for(&p.b);
-	expect(all_are(p.b.buf + second, 'B', 64), "it is the first message");
+	expect(all_are(p.b.buf + second, 'B', 64),
+	       "the buffer has the first message");
 }

@@ -8,15 +8,17 @@ static void sleep_until_event(struct pair *p)
 	struct ibv_cq *cq;
 	void *arg;
 
-	expect(!ibv_get_cq_event(p->b.chan, &cq, &arg), "no event");
+	expect(!ibv_get_cq_event(p->b.chan, &cq, &arg),
+	       "ibv_get_cq_event fails");
 	ibv_ack_cq_events(cq, 1);
 }
 
 ANIMAL(.name = "one-event-each",
-       .wrong = "an event is waited for for each completion",
-       .seen = "linux-rdma/perftest#137, ydb-platform/nbs#449", .found = "arm", .hangs = true)
+       .wrong = "the program waits for an event for each completion",
+       .seen = "linux-rdma/perftest#137, ydb-platform/nbs#449", .found = "arm",
+       .hangs = true)
 {
-	int i, heard = 0;
+	int i, received = 0;
 	struct ibv_wc wc;
 	struct pair p;
 
@@ -26,14 +28,14 @@ ANIMAL(.name = "one-event-each",
 		post_receive(&p.b, 1, 0, 64);
 		POST(&p.a, .op = IBV_WR_SEND, .len = 64);
 	}
-	while (heard < MESSAGES) {
+	while (received < MESSAGES) {
 		sleep_until_event(&p);
-		if (corrected) { /* and else after it polled */
+		if (corrected) { /* the buggy program arms after the poll */
 			ibv_req_notify_cq(p.b.cq, 0);
 			while (ibv_poll_cq(p.b.cq, 1, &wc) == 1)
-				heard++;
+				received++;
 		} else {
-			heard += ibv_poll_cq(p.b.cq, 1, &wc) == 1;
+			received += ibv_poll_cq(p.b.cq, 1, &wc) == 1;
 			ibv_req_notify_cq(p.b.cq, 0);
 		}
 	}

@@ -4,7 +4,8 @@
 #define WRITES 8
 
 ANIMAL(.name = "only-the-first-wc",
-       .wrong = "ibv_poll_cq returned two, and only wc[0] is looked at",
+       .wrong =
+	       "ibv_poll_cq returns two completions, and only wc[0] is processed",
        .seen = "linux-rdma/perftest#137", .found = "complete")
 {
 	int posted = 0, done = 0, polls, n;
@@ -22,5 +23,5 @@ ANIMAL(.name = "only-the-first-wc",
 		if (n > 0)
 			done += corrected ? n : 1;
 	}
-	expect(done == WRITES, "a completion is missing");
+	expect(done == WRITES, "a completion was not processed");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Two connected ends, and what is posted to them. */
+/* Two connected endpoints, and posting of WRs */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define QP_ACCESS (ACCESS & ~IBV_ACCESS_LOCAL_WRITE)
 
-/* The test itself is at its end. */
+/* Exit if the set-up of the test fails. */
 static void must(bool ok, const char *what)
 {
 	if (ok)
@@ -44,7 +44,7 @@ struct ibv_pd *the_pd(void)
 	return pd;
 }
 
-/* ------------------------------------------------------- making */
+/* ------------------------------------------------------- set-up */
 
 static struct ibv_cq *cq_make(const struct how *how, struct end *e)
 {
@@ -56,7 +56,7 @@ static struct ibv_cq *cq_make(const struct how *how, struct end *e)
 	return cq;
 }
 
-/* What is not of the other pair. */
+/* Create the objects that a second pair may share. */
 static void end_own(struct end *e, const struct how *how)
 {
 	if (how->channel) {
@@ -100,7 +100,7 @@ static void end_to_init(struct end *e)
 		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	mask |= e->qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY :
 					       IBV_QP_ACCESS_FLAGS;
-	must(!ibv_modify_qp(e->qp, &attr, mask), "to INIT");
+	must(!ibv_modify_qp(e->qp, &attr, mask), "ibv_modify_qp to INIT");
 }
 
 static struct ibv_ah_attr the_address(void)
@@ -130,7 +130,7 @@ static void end_to_rtr(struct end *e, const struct how *how)
 			IBV_QP_RQ_PSN;
 	if (e->qp->qp_type == IBV_QPT_RC)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	must(!ibv_modify_qp(e->qp, &attr, mask), "to RTR");
+	must(!ibv_modify_qp(e->qp, &attr, mask), "ibv_modify_qp to RTR");
 }
 
 static void end_to_rts(struct end *e, const struct how *how)
@@ -146,10 +146,10 @@ static void end_to_rts(struct end *e, const struct how *how)
 	if (e->qp->qp_type == IBV_QPT_RC)
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;
-	must(!ibv_modify_qp(e->qp, &attr, mask), "to RTS");
+	must(!ibv_modify_qp(e->qp, &attr, mask), "ibv_modify_qp to RTS");
 }
 
-/* CQs, buffers and channels. */
+/* Create or share CQs, buffers and channels. */
 static void pair_own(struct pair *p, const struct how *how)
 {
 	if (how->beside) {
@@ -245,7 +245,9 @@ void post_receive(struct end *e, uint64_t id, size_t at, uint32_t len)
 
 /* ------------------------------------------------------- waiting */
 
-/* Longer than anything is late; it is counted, and not timed. */
+/*
+ * Longer than any delay of the adversary; a count, so that it is repeatable
+ */
 #define POLLS 100000
 
 void look_busy(struct end *e)
@@ -261,7 +263,7 @@ static bool next_of(struct end *e, struct ibv_cq *cq, struct ibv_wc *wc)
 
 	for (i = 0; i < POLLS; i++) {
 		n = ibv_poll_cq(cq, 1, wc);
-		expect(n >= 0, "the CQ is broken");
+		expect(n >= 0, "ibv_poll_cq fails");
 		if (n)
 			return true;
 		look_busy(e->peer);
@@ -285,7 +287,7 @@ static struct ibv_wc wait_of(struct end *e, struct ibv_cq *cq)
 {
 	struct ibv_wc wc = { .status = IBV_WC_GENERAL_ERR };
 
-	expect(next_of(e, cq, &wc), "a completion does not come");
+	expect(next_of(e, cq, &wc), "no completion");
 	expect(!wc.status, ibv_wc_status_str(wc.status));
 	return wc;
 }

@@ -2,8 +2,8 @@
 #include "zoo.h"
 
 ANIMAL(.name = "read-early",
-       .wrong = "the result of a READ is used before its completion",
-       .seen = "-", .found = "overtake, place")
+       .wrong = "the data of a READ is used before its completion", .seen = "-",
+       .found = "overtake, place")
 {
 	struct pair p;
 
@@ -13,5 +13,5 @@ ANIMAL(.name = "read-early",
 	     .flags = IBV_SEND_SIGNALED);
 	if (corrected)
 		wait_for(&p.a);
-	expect(all_are(p.a.buf, 'A', 64), "it is not there yet");
+	expect(all_are(p.a.buf, 'A', 64), "the data has not arrived");
 }

@@ -3,7 +3,7 @@
 
 ANIMAL(.name = "read-over-source",
        .wrong =
-	       "a READ brings its bytes to where a WRITE of another QP is being sent from",
+	       "a READ overwrites the source of an outstanding WRITE of another QP",
        .seen = "-", .found = "gather")
 {
 	struct pair p, q;
@@ -21,5 +21,6 @@ ANIMAL(.name = "read-over-source",
 	wait_for(&p.a);
 	if (!corrected)
 		wait_for(&p.a);
-	expect(all_are(p.b.buf, 'A', 64), "what was read was sent");
+	expect(all_are(p.b.buf, 'A', 64),
+	       "the WRITE sent the data of the READ");
 }

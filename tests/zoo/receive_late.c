@@ -24,14 +24,14 @@ static void *serve(void *arg)
 
 ANIMAL(.name = "receive-late",
        .wrong =
-	       "who was connected sends at once, and the first receive is posted then",
+	       "the first receive is posted when the connection is established and the peer may send",
        .seen = "pmem/rpma#350, spdk/spdk#2429", .found = "rnr")
 {
 	struct server s = { .corrected = corrected };
 	pthread_t t;
 
 	PAIR(&s.p); /* rnr_retry is 0 */
-	expect(!pthread_create(&t, NULL, serve, &s), "no thread");
+	expect(!pthread_create(&t, NULL, serve, &s), "pthread_create fails");
 	while (!s.ready)
 		sched_yield();
 	POST(&s.p.a, .op = IBV_WR_SEND, .len = 64, .flags = IBV_SEND_SIGNALED);

@@ -14,6 +14,6 @@ ANIMAL(.name = "reposted-early",
 	wait_for(&p.b);
 	if (!corrected)
 		post_receive(&p.b, 1, 0, 64);
-	expect(all_are(p.b.buf, 'A', 64), "the message is gone");
+	expect(all_are(p.b.buf, 'A', 64), "the message was overwritten");
 	post_receive(&p.b, 1, 0, 64);
 }

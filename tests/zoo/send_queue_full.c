@@ -5,7 +5,7 @@
 
 ANIMAL(.name = "send-queue-full",
        .wrong =
-	       "nothing is signaled, so nothing is polled, and the send queue is full",
+	       "no WR is signaled, so no completion is polled, and the send queue becomes full",
        .seen = "uccl-project/uccl#267, apache/brpc#3132, ofiwg/libfabric#1802",
        .found = "any run")
 {

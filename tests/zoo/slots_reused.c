@@ -5,7 +5,7 @@
 
 ANIMAL(.name = "slots-reused",
        .wrong =
-	       "slots of a ring are filled again, because the send queue has room",
+	       "slots of a ring are filled again before their WRs complete, as the send queue has room",
        .seen = "kvcache-ai/Mooncake#1567", .found = "gather")
 {
 	struct pair p;
@@ -25,5 +25,5 @@ ANIMAL(.name = "slots-reused",
 		wait_for(&p.a);
 	for (i = 0; i < 2 * SLOTS; i++)
 		expect(all_are(p.b.buf + i * 64, (char)('A' + i), 64),
-		       "a slot was sent with the next lap's bytes");
+		       "a slot was sent with the data of the next lap");
 }

@@ -9,15 +9,14 @@ struct record {
 
 static void update(struct record *r, uint64_t version, int c)
 {
-	r->front = version - 1; /* odd: it is being changed */
+	r->front = version - 1; /* odd: an update is in progress */
 	r->back = version - 1;
 	memset(r->data, c, sizeof(r->data));
 	r->back = version;
 	r->front = version;
 }
 
-/* Each for itself: the READs of one record are in order, their bytes are not.
- */
+/* Several READs: they are in order, the bytes of one READ are not. */
 static void read_part(struct pair *p, size_t at, uint32_t len)
 {
 	POST(&p->a, .op = IBV_WR_RDMA_READ, .from = at, .at = at, .len = len,
@@ -39,7 +38,7 @@ static bool read_twice(struct pair *p)
 
 ANIMAL(.name = "snapshot",
        .wrong =
-	       "a READ is thought to be a snapshot, if both ends have one version",
+	       "a READ is assumed to be a snapshot if both ends of the data have the same version",
        .seen = "ofiwg/libfabric#653", .found = "place, reread")
 {
 	const struct record *got;
@@ -60,5 +59,5 @@ ANIMAL(.name = "snapshot",
 	if (corrected || got->front == got->back)
 		expect(all_are(got->data, got->front == 2 ? 'A' : 'B',
 			       sizeof(got->data)),
-		       "the data is not of that version");
+		       "the data does not match the version");
 }

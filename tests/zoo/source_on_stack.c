@@ -6,7 +6,7 @@
 #define FRAME 16384
 
 static void __attribute__((noinline))
-tell(struct pair *p, const struct ibv_mr *stack, bool corrected)
+send_message(struct pair *p, const struct ibv_mr *stack, bool corrected)
 {
 	char message[64];
 
@@ -16,7 +16,7 @@ tell(struct pair *p, const struct ibv_mr *stack, bool corrected)
 	     .flags = IBV_SEND_SIGNALED | (corrected ? IBV_SEND_INLINE : 0));
 }
 
-/* What is called next has the same place. */
+/* The next function that is called uses the same part of the stack. */
 static void __attribute__((noinline)) do_something_else(void)
 {
 	char frame[FRAME];
@@ -27,7 +27,7 @@ static void __attribute__((noinline)) do_something_else(void)
 
 ANIMAL(.name = "source-on-stack",
        .wrong =
-	       "the source is on the stack of who returns before the completion",
+	       "the source is on the stack of a function that returns before the completion",
        .seen = "ROCm/mori#424", .found = "gather")
 {
 	const uintptr_t here = (uintptr_t)&corrected & ~(uintptr_t)4095;
@@ -35,12 +35,12 @@ ANIMAL(.name = "source-on-stack",
 	struct pair p;
 
 	PAIR(&p);
-	do_something_else(); /* the pages are there */
+	do_something_else(); /* fault in the pages */
 	stack = ibv_reg_mr(the_pd(), (void *)(here - FRAME / 2),
 			   FRAME / 2 + 4096, IBV_ACCESS_LOCAL_WRITE);
-	expect(stack, "the stack cannot be registered");
-	tell(&p, stack, corrected);
+	expect(stack, "ibv_reg_mr fails");
+	send_message(&p, stack, corrected);
 	do_something_else();
 	wait_for(&p.a);
-	expect(all_are(p.b.buf, 'A', 64), "what came later was sent");
+	expect(all_are(p.b.buf, 'A', 64), "later data was sent");
 }

@@ -2,7 +2,7 @@
 #include "zoo.h"
 
 ANIMAL(.name = "source-reused",
-       .wrong = "a source is used again before its completion",
+       .wrong = "a source buffer is changed before the completion",
        .seen = "nfs-ganesha/nfs-ganesha#14", .found = "gather")
 {
 	struct pair p;
@@ -16,5 +16,5 @@ ANIMAL(.name = "source-reused",
 	memset(p.a.buf, 'B', 64);
 	if (!corrected)
 		wait_for(&p.a);
-	expect(all_are(p.b.buf, 'A', 64), "what came later was sent");
+	expect(all_are(p.b.buf, 'A', 64), "later data was sent");
 }

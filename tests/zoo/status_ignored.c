@@ -2,7 +2,7 @@
 #include "zoo.h"
 
 ANIMAL(.name = "status-ignored",
-       .wrong = "a completion is there, and nobody asks for its status",
+       .wrong = "the status of a completion is not checked",
        .seen = "bytedance/InfiniStore#90", .found = "any run")
 {
 	struct ibv_wc wc = { 0 };
@@ -12,11 +12,11 @@ ANIMAL(.name = "status-ignored",
 	PAIR(&p);
 	rkey = p.b.mr->rkey;
 	memset(p.b.buf, 'A', 64);
-	ibv_dereg_mr(p.b.mr); /* its lease is over */
+	ibv_dereg_mr(p.b.mr); /* the lease has expired */
 	POST(&p.a, .op = IBV_WR_RDMA_READ, .len = 64, .rkey = rkey,
 	     .flags = IBV_SEND_SIGNALED);
-	expect(next_wc(&p.a, &wc), "a completion does not come");
+	expect(next_wc(&p.a, &wc), "no completion");
 	if (corrected && wc.status)
-		return; /* and ask for another lease */
-	expect(all_are(p.a.buf, 'A', 64), "what was not read is used");
+		return; /* a program would request another lease */
+	expect(all_are(p.a.buf, 'A', 64), "the data of a failed READ was used");
 }

@@ -3,7 +3,7 @@
 
 ANIMAL(.name = "two-qps-data-flag",
        .wrong =
-	       "the data goes by one QP, and the flag that it is there by another",
+	       "the data is sent over one QP, and the flag that announces it over another",
        .seen = "flagos-ai/FlagCX#461", .found = "gather, place")
 {
 	char *flag;
@@ -20,5 +20,5 @@ ANIMAL(.name = "two-qps-data-flag",
 	POST(&q.a, .op = IBV_WR_RDMA_WRITE, .from = 64, .at = 64, .len = 1);
 	while (!seen_byte(flag))
 		look_busy(&p.a);
-	expect(all_are(p.b.buf, 'A', 64), "the flag came first");
+	expect(all_are(p.b.buf, 'A', 64), "the flag arrived before the data");
 }

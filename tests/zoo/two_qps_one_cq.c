@@ -3,7 +3,7 @@
 
 ANIMAL(.name = "two-qps-one-cq",
        .wrong =
-	       "completions of two QPs are taken to come in the order of the posts",
+	       "completions of two QPs are assumed to be in the order of the posts",
        .seen = "-", .found = "overtake, complete")
 {
 	struct pair p, q;
@@ -19,6 +19,7 @@ ANIMAL(.name = "two-qps-one-cq",
 	if (corrected)
 		at = wait_for(&p.a).wr_id;
 	else
-		wait_for(&p.a); /* the first one's */
-	expect(all_are(p.a.buf + at, 'A', 64), "it was the other one's");
+		wait_for(&p.a); /* assumed to be that of the first READ */
+	expect(all_are(p.a.buf + at, 'A', 64),
+	       "the completion was that of the second READ");
 }

@@ -3,7 +3,7 @@
 
 ANIMAL(.name = "two-senders",
        .wrong =
-	       "messages of two QPs are taken to come in the order they were sent",
+	       "messages of two QPs are assumed to arrive in the order in which they were sent",
        .seen = "-", .found = "gather, deliver")
 {
 	struct pair p, q;
@@ -16,6 +16,6 @@ ANIMAL(.name = "two-senders",
 	if (corrected)
 		wait_for(&p.a);
 	POST(&q.a, .op = IBV_WR_SEND, .len = 64);
-	expect(wait_for(&p.b).wr_id == 1, "the second came first");
-	expect(wait_for(&p.b).wr_id == 2, "the first came second");
+	expect(wait_for(&p.b).wr_id == 1, "the second message arrived first");
+	expect(wait_for(&p.b).wr_id == 2, "the first message arrived second");
 }

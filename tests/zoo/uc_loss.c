@@ -3,7 +3,7 @@
 
 #define MESSAGES 16
 
-ANIMAL(.name = "uc-loss", .wrong = "UC is thought to send again",
+ANIMAL(.name = "uc-loss", .wrong = "UC is assumed to retransmit lost messages",
        .seen = "hellas-ai/thunderbolt-ibverbs#77", .found = "loss")
 {
 	struct ibv_wc wc;
@@ -19,8 +19,8 @@ ANIMAL(.name = "uc-loss", .wrong = "UC is thought to send again",
 			     .imm = i, .flags = IBV_SEND_SIGNALED);
 			wait_for(&p.a);
 			wc.imm_data = MESSAGES;
-			/* a duplicate would be seen by its number */
+			/* a duplicate would be detected by its number */
 		} while (!next_wc(&p.b, &wc) && corrected);
-		expect(wc.imm_data == i, "a message does not come");
+		expect(wc.imm_data == i, "a message was lost");
 	}
 }

@@ -4,7 +4,7 @@
 #define HEADER 40
 
 ANIMAL(.name = "ud-header",
-       .wrong = "the 40 bytes before a datagram are forgotten",
+       .wrong = "the 40 bytes in front of a datagram are taken for its payload",
        .seen = "linux-rdma/rdma-core#462, thustorage/Sherman#30",
        .found = "any run")
 {
@@ -18,5 +18,5 @@ ANIMAL(.name = "ud-header",
 	if (!next_wc(&p.b, &wc))
 		return; /* it was lost */
 	expect(all_are(p.b.buf + (corrected ? HEADER : 0), 'A', 64),
-	       "it begins with a header");
+	       "the buffer starts with the header");
 }

@@ -3,7 +3,7 @@
 
 #define MESSAGES 16
 
-ANIMAL(.name = "ud-order", .wrong = "datagrams come in order",
+ANIMAL(.name = "ud-order", .wrong = "datagrams are assumed to arrive in order",
        .seen = "ofiwg/libfabric#1217", .found = "reorder")
 {
 	uint32_t i, last = 0;
@@ -17,7 +17,7 @@ ANIMAL(.name = "ud-order", .wrong = "datagrams come in order",
 	}
 	while (next_wc(&p.b, &wc)) { /* or it was lost */
 		expect(corrected || wc.imm_data >= last,
-		       "an earlier one comes later");
+		       "an earlier datagram arrived later");
 		last = wc.imm_data;
 	}
 }

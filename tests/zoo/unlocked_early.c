@@ -3,7 +3,7 @@
 
 ANIMAL(.name = "unlocked-early",
        .wrong =
-	       "a record is read, and its lock given back by a WRITE without a fence",
+	       "after a READ of a record, its lock is released by a WRITE without a fence",
        .seen = "openucx/ucx#7215", .found = "overtake")
 {
 	uint64_t *lock;
@@ -19,7 +19,8 @@ ANIMAL(.name = "unlocked-early",
 	     .flags = corrected ? IBV_SEND_FENCE : 0);
 	while (seen_word(lock))
 		look_busy(&p.a);
-	memset(p.b.buf, 'B', 64); /* the next one who has the lock */
+	memset(p.b.buf, 'B', 64); /* the next owner of the lock */
 	wait_for(&p.a);
-	expect(all_are(p.a.buf, 'A', 64), "it was read without the lock");
+	expect(all_are(p.a.buf, 'A', 64),
+	       "the record was read after the lock was released");
 }

@@ -4,7 +4,7 @@
 #include "zoo.h"
 
 ANIMAL(.name = "unmapped-early",
-       .wrong = "memory is unmapped and then deregistered",
+       .wrong = "memory is unmapped before it is deregistered",
        .seen = "open-mpi/ompi#4509, linux-rdma/rdma-core#834",
        .rule = "mr-unmapped")
 {
@@ -14,9 +14,9 @@ ANIMAL(.name = "unmapped-early",
 	struct pair p;
 
 	PAIR(&p);
-	expect(at != MAP_FAILED, "no memory");
+	expect(at != MAP_FAILED, "mmap fails");
 	mr = ibv_reg_mr(the_pd(), at, BUF, IBV_ACCESS_LOCAL_WRITE);
-	expect(mr, "it cannot be registered");
+	expect(mr, "ibv_reg_mr fails");
 	POST(&p.a, .op = IBV_WR_RDMA_WRITE, .addr = at, .lkey = mr->lkey,
 	     .len = 64, .flags = IBV_SEND_SIGNALED);
 	wait_for(&p.a);

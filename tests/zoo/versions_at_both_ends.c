@@ -9,7 +9,7 @@ struct record {
 
 ANIMAL(.name = "versions-at-both-ends",
        .wrong =
-	       "both ends of what one WRITE brings have the new version, so has its middle",
+	       "both ends of a WRITE have the new version, so all of it is assumed to have arrived",
        .seen = "ofiwg/libfabric#655", .found = "place")
 {
 	struct record *own, *r;
@@ -30,5 +30,5 @@ ANIMAL(.name = "versions-at-both-ends",
 	while (seen_word(&r->front) != 2 || seen_word(&r->back) != 2)
 		look_busy(&p.a);
 	expect(all_are(p.b.buf + 8, 'A', sizeof(own->data)),
-	       "the middle is the old one");
+	       "the middle has not arrived");
 }

@@ -3,7 +3,7 @@
 
 ANIMAL(.name = "write-after-read",
        .wrong =
-	       "what a READ brings is overwritten by the WRITE behind it, which has no fence",
+	       "the source of a READ is overwritten by a later WRITE without a fence",
        .seen = "openucx/ucx#7215", .found = "overtake")
 {
 	struct pair p;
@@ -15,5 +15,6 @@ ANIMAL(.name = "write-after-read",
 	POST(&p.a, .op = IBV_WR_RDMA_WRITE, .from = 4096, .len = 64,
 	     .flags = IBV_SEND_SIGNALED | (corrected ? IBV_SEND_FENCE : 0));
 	wait_for(&p.a);
-	expect(all_are(p.a.buf, 'A', 64), "the new bytes were read");
+	expect(all_are(p.a.buf, 'A', 64),
+	       "the READ returned the data of the WRITE");
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-/* The reader is told by other means, as by TCP: here it just looks. */
+/* A real peer is notified over TCP, for example; here it reads at once. */
 ANIMAL(.name = "write-not-awaited",
-       .wrong = "the other end is told of a WRITE before its completion",
+       .wrong = "the peer is notified of a WRITE before the WRITE completes",
        .seen = "chimera-nas/chimera#1064, w180112/RDMA-example#3",
        .found = "gather, place")
 {
@@ -15,5 +15,5 @@ ANIMAL(.name = "write-not-awaited",
 	     .flags = IBV_SEND_SIGNALED);
 	if (corrected)
 		wait_for(&p.a);
-	expect(all_are(p.b.buf, 'A', 64), "it is not there yet");
+	expect(all_are(p.b.buf, 'A', 64), "the data has not arrived");
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The zoo: small programs with a mistake that people make, each with a
- * corrected twin.  Each is a file of its own, and what they share is here: two
- * ends, connected, in one process and mostly in one thread, so that a run comes
- * again with its seed.
+ * The zoo: small programs with a common mistake, each with a corrected
+ * version (docs/zoo.md).  Each file has one pair of programs, an "animal".
+ * This header has the parts that they share: two connected endpoints in one
+ * process, and mostly in one thread, so that a run is repeatable with its
+ * seed.
  */
 #pragma once
 
@@ -16,18 +17,18 @@
 
 struct animal {
 	const char *name;
-	const char *wrong; /* what is */
-	const char *seen; /* where, in public: project and number */
-	const char *found; /* by what: a knob, or "any run" */
-	const char *rule; /* of the referee, if it is that which finds it */
-	bool hangs; /* that is how it is found; else a hang is none */
+	const char *wrong; /* description of the mistake */
+	const char *seen; /* public reports of it: project and number */
+	const char *found; /* option of the adversary, or "any run" */
+	const char *rule; /* rule of the referee, if the referee finds it */
+	bool hangs; /* the buggy program is expected to hang */
 	void (*live)(bool corrected);
 	struct animal *next;
 };
 
 void animal_enter(struct animal *a);
 
-/* ANIMAL(.name = ..., ...) { what it does, and does right if (corrected) } */
+/* ANIMAL(.name = ..., ...) { the program, correct if (corrected) } */
 #define ANIMAL(...)                                                \
 	static void live(bool corrected);                          \
 	static struct animal self = { .live = live, __VA_ARGS__ }; \
@@ -37,7 +38,7 @@ void animal_enter(struct animal *a);
 	}                                                          \
 	static void live(bool corrected)
 
-/* What somebody else writes: nothing is looked at before it by this CPU. */
+/* Load data that a peer writes (acquire). */
 static inline char seen_byte(char *at)
 {
 	return atomic_load_explicit((_Atomic char *)at, memory_order_acquire);
@@ -49,7 +50,7 @@ static inline uint64_t seen_word(void *at)
 				    memory_order_acquire);
 }
 
-/* Else it has met its mistake: says so, and ends this process. */
+/* If !ok, the mistake has shown: report @else_what and exit. */
 void expect(bool ok, const char *else_what);
 
 /* ------------------------------------------------------- two ends */
@@ -57,11 +58,11 @@ void expect(bool ok, const char *else_what);
 #define BUF 8192
 
 struct end {
-	struct ibv_comp_channel *chan; /* if asked for */
-	struct ibv_cq *cq, *rcq; /* one, if not asked for two */
+	struct ibv_comp_channel *chan; /* if requested */
+	struct ibv_cq *cq, *rcq; /* the same CQ, unless two are requested */
 	struct ibv_qp *qp;
 	struct ibv_mr *mr; /* of buf */
-	char *buf; /* BUF bytes, zeros */
+	char *buf; /* BUF bytes, initially 0 */
 	struct end *peer;
 };
 
@@ -69,16 +70,16 @@ struct pair {
 	struct end a, b;
 };
 
-/* How a pair is made; 0 is what most want. */
+/* Parameters of a pair; 0 selects the default. */
 struct how {
-	enum ibv_qp_type type; /* RC */
-	int cqe; /* 64 */
-	uint32_t sends; /* max_send_wr: 32 */
-	uint8_t rnr_retry; /* none */
-	uint8_t reads, dest_reads; /* max_rd_atomic, max_dest_rd_atomic: 16 */
-	bool channel; /* each end has one */
-	const struct pair *beside; /* whose CQs and buffers it shares */
-	bool one_send_cq; /* of both ends, and receives have one of their own */
+	enum ibv_qp_type type; /* default: RC */
+	int cqe; /* default: 64 */
+	uint32_t sends; /* max_send_wr; default: 32 */
+	uint8_t rnr_retry; /* default: 0, no retries */
+	uint8_t reads, dest_reads; /* max_(dest_)rd_atomic; default: 16 */
+	bool channel; /* create a completion channel for each endpoint */
+	const struct pair *beside; /* share the CQs and buffers of this pair */
+	bool one_send_cq; /* shared by both endpoints; a.rcq is separate */
 };
 void pair_make(struct pair *p, struct how how);
 #define PAIR(p, ...) pair_make(p, (struct how){ __VA_ARGS__ })
@@ -89,36 +90,40 @@ struct ibv_pd *the_pd(void);
 
 /* ------------------------------------------------------- work */
 
-/* What is posted: len bytes from `from`, to `at` of the other end, or back. */
+/*
+ * A send WR of @len bytes, between offset @from of this endpoint's buffer and
+ * offset @at of the peer's
+ */
 struct work {
 	enum ibv_wr_opcode op;
 	uint64_t id;
 	size_t from, at;
 	uint32_t len;
 	unsigned int flags;
-	uint64_t add; /* of an atomic, which takes 8 bytes */
-	const void *addr; /* in place of from, with its lkey */
+	uint64_t add; /* operand of an atomic */
+	const void *addr; /* instead of from, with lkey */
 	uint32_t lkey;
 	uint32_t imm;
-	uint32_t rkey; /* in place of the other end's */
+	uint32_t rkey; /* instead of the peer's */
 };
 int post_work(struct end *e, struct work w);
-/* It must be accepted. */
-#define POST(e, ...) \
-	expect(!post_work(e, (struct work){ __VA_ARGS__ }), "a send is refused")
+/* Post a WR; the post must succeed. */
+#define POST(e, ...)                                        \
+	expect(!post_work(e, (struct work){ __VA_ARGS__ }), \
+	       "ibv_post_send fails")
 void post_receive(struct end *e, uint64_t id, size_t at, uint32_t len);
 
 /*
- * The next completion, whatever its status; false: it does not come.  Time goes
- * on for the other end, too.
+ * Wait for the next completion, of any status.  Return false if none arrives.
+ * Poll the peer, too, so that the adversary's ticks advance for both.
  */
 bool next_wc(struct end *e, struct ibv_wc *wc);
-bool next_recv_wc(struct end *e, struct ibv_wc *wc); /* of rcq */
-/* It comes, and is a success. */
+bool next_recv_wc(struct end *e, struct ibv_wc *wc); /* from rcq */
+/* Wait for the next completion, which must be successful. */
 struct ibv_wc wait_for(struct end *e);
 struct ibv_wc wait_for_recv(struct end *e);
-/* Time goes on for an end that has nothing to poll. */
+/* Poll 0 completions: the adversary's ticks advance. */
 void look_busy(struct end *e);
 
-/* Are all of the len bytes c? */
+/* Return whether all @len bytes are @c. */
 bool all_are(const char *p, char c, size_t len);

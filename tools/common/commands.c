@@ -30,7 +30,7 @@ void print_synopsis(FILE *to, const struct command *c)
 int usage(void)
 {
 	print_synopsis(stderr, current_command);
-	fprintf(stderr, "urxe %s --help says more\n", current_command->name);
+	fprintf(stderr, "see urxe %s --help\n", current_command->name);
 	return EXIT_USAGE;
 }
 
@@ -61,7 +61,7 @@ int fail_word(const char *option, const char *word, const char *const *words)
 				      words[i]);
 		nearest_try(&near, words[i]);
 	}
-	return fail(EXIT_USAGE, "%s: \"%s\": it is %s%s", option, word, list,
+	return fail(EXIT_USAGE, "%s: \"%s\": use %s%s", option, word, list,
 		    nearest_text(&near, meant));
 }
 
@@ -76,7 +76,7 @@ int fail_file(int code, const char *prefix, const char *path, int err,
 		path += 2;
 	if (*path != '/' && !getcwd(dir, sizeof(dir)))
 		*dir = '\0';
-	return fail(code, "%sthere is no file %s%s%s%s", prefix, dir,
+	return fail(code, "%sno file %s%s%s%s", prefix, dir,
 		    dir[0] && dir[1] ? "/" : "", path, what);
 }
 
@@ -132,7 +132,7 @@ int find_libraries(char *preload, size_t len, char *provider_dir, size_t dlen)
 /* Report an error of a fabric function, which returned err.  Return code. */
 static int fail_why(int code, int err, const char *fabric)
 {
-	return fail(code, "fabric %s: %s; urxe doctor says how to mend it",
+	return fail(code, "fabric %s: %s; urxe doctor prints how to repair it",
 		    fabric, *fabric_why() ? fabric_why() : strerror(-err));
 }
 

@@ -41,15 +41,15 @@ void print_synopsis(FILE *to, const struct command *c);
 int usage(void);
 
 /*
- * Report an invalid value of an option or operand: 'OPTION: "WORD": it is A,
+ * Report an invalid value of an option or operand: 'OPTION: "WORD": use A,
  * B or C', and the word with the least edit distance.  `words` ends with
  * NULL.  Return EXIT_USAGE.
  */
 int fail_word(const char *option, const char *word, const char *const *words);
 
 /*
- * Report that a file cannot be opened.  If err is ENOENT, print "PREFIXthere
- * is no file /absolute/path" followed by `what`, else strerror(err).  Return
+ * Report that a file cannot be opened.  If err is ENOENT, print "PREFIXno
+ * file /absolute/path" followed by `what`, else strerror(err).  Return
  * code.
  */
 int fail_file(int code, const char *prefix, const char *path, int err,

@@ -48,7 +48,7 @@ int fabrics_list(const char *base, char ***names)
 /* Append names to buf at offset n, as many as FABRICS_TEXT bytes hold. */
 static void add_names(char *buf, size_t n, char **names, int count)
 {
-	const char *between = "; there are: ";
+	const char *between = "; existing: ";
 	int i;
 
 	for (i = 0; i < count && names[i]; i++) {
@@ -75,11 +75,9 @@ const char *no_fabric_text(const char *dir, char buf[FABRICS_TEXT])
 	nearest_begin(&near, name, strlen(name));
 	for (i = 0; i < count && names[i]; i++)
 		nearest_try(&near, names[i]);
-	n = snprintf(buf, FABRICS_TEXT, "there is no fabric %s in %s%s%s", name,
-		     base, nearest_text(&near, meant),
-		     count > 0 ?
-			     "" :
-			     ", and no other: urxe run makes the one it uses");
+	n = snprintf(buf, FABRICS_TEXT, "no fabric %s in %s%s%s", name, base,
+		     nearest_text(&near, meant),
+		     count > 0 ? "" : ", nor any other; urxe run creates one");
 	if (n < FABRICS_TEXT)
 		add_names(buf, (size_t)n, names, count);
 	for (i = 0; i < count; i++)

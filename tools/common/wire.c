@@ -155,7 +155,7 @@ int wire_choose(const char *what, struct wire_choice *w, char why[256])
 	int n;
 
 	if (getifaddrs(&all)) {
-		snprintf(why, 256, "the interfaces cannot be read");
+		snprintf(why, 256, "cannot list the network interfaces");
 		return EXIT_USAGE;
 	}
 	list(all, there, sizeof(there));
@@ -166,13 +166,14 @@ int wire_choose(const char *what, struct wire_choice *w, char why[256])
 		n = best_of(all, what, w);
 	freeifaddrs(all);
 	if (!what && n > 1)
-		snprintf(why, 256, "there is more than one address: %s", there);
+		snprintf(why, 256, "more than one address is possible: %s",
+			 there);
 	else if (!n && !*there)
-		snprintf(why, 256, "no interface is up that has an address");
+		snprintf(why, 256, "no interface with an address is up");
 	else if (!n)
 		snprintf(why, 256,
-			 "\"%s\" is no address of an interface that is "
-			 "up, nor such an interface; there are: %s",
+			 "\"%s\" is not an interface that is up, nor the "
+			 "address of one; available: %s",
 			 what ? what : source, there);
 	return n && (what || n == 1) ? 0 : EXIT_USAGE;
 }

@@ -13,8 +13,8 @@
 char doctor_fabric[256];
 /* clang-format off */
 static const struct command_option options[] = {
-	{ 'f', "fabric", "NAME", "check what the programs of this fabric share",
-	  "the machine" },
+	{ 'f', "fabric", "NAME", "check the shared state of this fabric",
+	  "this machine" },
 	{ 'j', "json", NULL, "print JSON", "lines" },
 	OPTIONS_END,
 };
@@ -80,7 +80,7 @@ const struct command command_doctor = {
 	.name = "doctor",
 	.run = cmd_doctor,
 	.operands = "",
-	.what = "Check what this machine gives urxe, and say how to mend what is missing.",
+	.what = "Check this machine for what urxe needs, and print how to repair problems.",
 	.options = options,
 };
 /* clang-format on */

@@ -32,10 +32,10 @@
 
 #define LIKE_UFW "ufw allow 4791/udp"
 #define LIKE_FIREWALLD "firewall-cmd --add-port=4791/udp"
-#define LIKE_NFT \
-	"nft add rule FAMILY TABLE CHAIN udp dport 4791 accept, before what drops"
+#define LIKE_NFT "nft insert rule FAMILY TABLE CHAIN udp dport 4791 accept"
 
-static const char cost[] = "urxe run --wire: nothing of other hosts comes in";
+static const char cost[] =
+	"urxe run --wire: packets of other hosts are dropped";
 
 /* ------------------------------------------------------- attributes */
 
@@ -445,23 +445,21 @@ static void check_nft(bool wanted, bool ipv6)
 	nft_read(&f, ipv6);
 	c = nft_drops(&f);
 	if (f.err == -EPERM || f.err == -EACCES)
-		ok("wire: whether the firewall lets UDP port %d in, only root can ask",
+		ok("firewall: rules for UDP port %d not checked: only root can read nf_tables",
 		   WIRE_PORT);
 	else if (f.err) /* the kernel has no nf_tables */
-		ok("wire: no firewall is known to the kernel (nf_tables: %s)",
+		ok("firewall: none in the kernel (nf_tables: %s)",
 		   strerror(-f.err));
 	else if (f.drops)
 		report(v, wanted ? cost : NULL, wanted ? LIKE_NFT : NULL,
-		       "wire: a rule of the firewall drops UDP port %d",
-		       WIRE_PORT);
+		       "firewall: a rule drops UDP port %d", WIRE_PORT);
 	else if (c && !f.accepts)
 		report(v, wanted ? cost : NULL, wanted ? LIKE_NFT : NULL,
-		       "wire: the firewall's chain %s %s %s drops what no rule accepts, and no rule names UDP port %d%s",
+		       "firewall: chain %s %s %s drops packets by default and has no rule for UDP port %d%s",
 		       family_name(c->family), c->table, c->name, WIRE_PORT,
-		       f.sets ? ", but perhaps a set does" : "");
+		       f.sets ? " (members of sets are not checked)" : "");
 	else
-		ok("wire: the firewall drops nothing for UDP port %d, as far as can be seen",
-		   WIRE_PORT);
+		ok("firewall: found nothing that drops UDP port %d", WIRE_PORT);
 }
 
 /* ------------------------------------------------------- front ends */
@@ -486,8 +484,8 @@ static void check_ufw(bool wanted)
 	    file_has("/etc/ufw/user.rules", "--dport 4791 "))
 		return;
 	report(wanted ? WARN : OK, wanted ? cost : NULL,
-	       wanted ? LIKE_UFW " (as root), unless that was done" : NULL,
-	       "wire: ufw is on, and drops what is not allowed");
+	       wanted ? LIKE_UFW " (as root), unless already allowed" : NULL,
+	       "firewall: ufw is enabled, and no rule for UDP port 4791 was found");
 }
 
 /* firewalld creates this directory when it starts. */
@@ -518,9 +516,9 @@ static void check_firewalld(bool wanted)
 	if (!firewalld_runs() || zone_has_port())
 		return;
 	report(wanted ? WARN : OK, wanted ? cost : NULL,
-	       wanted ? LIKE_FIREWALLD " (as root), unless that was done" :
+	       wanted ? LIKE_FIREWALLD " (as root), unless already allowed" :
 			NULL,
-	       "wire: firewalld runs, and its zone may not let UDP port %d in",
+	       "firewall: firewalld is running, and its zones may drop UDP port %d",
 	       WIRE_PORT);
 }
 
@@ -530,7 +528,7 @@ static void check_legacy(bool ipv6)
 	if (file_has(ipv6 ? "/proc/net/ip6_tables_names" :
 			    "/proc/net/ip_tables_names",
 		     "filter"))
-		ok("wire: there are rules of iptables-legacy, which are not looked at: %s-legacy -S",
+		ok("firewall: rules of iptables-legacy are not checked; list them: %s-legacy -S",
 		   ipv6 ? "ip6tables" : "iptables");
 }
 

@@ -38,14 +38,14 @@ void check_netlink(void)
 {
 	if (!has_netlink(NETLINK_USERSOCK))
 		report(WARN,
-		       "libibverbs finds the device by its files instead; rdma(8) does not work",
-		       "a sandbox that has NETLINK_USERSOCK",
-		       "netlink: no NETLINK_USERSOCK");
+		       "libibverbs finds the device through sysfs; rdma(8) does not work",
+		       "use a sandbox that permits NETLINK_USERSOCK",
+		       "netlink: cannot create a NETLINK_USERSOCK socket");
 	else if (!has_netlink(NETLINK_ROUTE))
 		report(WARN,
-		       "the device has no GIDs of this machine's addresses",
-		       "a sandbox that has NETLINK_ROUTE",
-		       "netlink: no NETLINK_ROUTE");
+		       "the GID table lacks the addresses of this machine",
+		       "use a sandbox that permits NETLINK_ROUTE",
+		       "netlink: cannot create a NETLINK_ROUTE socket");
 	else
 		ok("netlink: works");
 }
@@ -60,8 +60,8 @@ void check_libibverbs(void)
 
 	verbs = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!verbs) {
-		report(FAIL, "no verbs program runs",
-		       "apt install libibverbs1 (or your system's rdma-core)",
+		report(FAIL, "verbs programs cannot start",
+		       "apt install libibverbs1, or the package rdma-core of this system",
 		       "libibverbs: %s", dlerror());
 		return;
 	}
@@ -73,13 +73,13 @@ void check_libibverbs(void)
 		ok("libibverbs: %s, private ABI %u", path, number);
 	else if (number > family_newest())
 		report(FAIL, "no program finds the device",
-		       "a newer urxe; or a column in provider/abi/pabi/slots.h, as docs/contributing.md says",
-		       "libibverbs: %s has private ABI %u, this urxe knows those up to %u",
+		       "install a newer urxe, or add a column to provider/abi/pabi/slots.h (docs/contributing.md)",
+		       "libibverbs: %s has private ABI %u; this urxe supports up to %u",
 		       path, number, family_newest());
 	else
 		report(FAIL, "no program finds the device",
-		       "rdma-core 36 or newer",
-		       "libibverbs: %s has no private ABI that this urxe knows",
+		       "install rdma-core 36 or newer",
+		       "libibverbs: %s has no private ABI that this urxe supports",
 		       path);
 }
 
@@ -90,7 +90,7 @@ void check_libraries(void)
 	if (find_libraries(preload, sizeof(preload), dir, sizeof(dir))) {
 		report(FAIL, "no device",
 		       "meson install, or run urxe from its build tree",
-		       "liburxe-kshim.so: neither beside this program nor in " URXE_LIBDIR);
+		       "liburxe-kshim.so: found neither relative to this program nor in " URXE_LIBDIR);
 		return;
 	}
 	ok("preload library: %s", preload);
@@ -149,8 +149,8 @@ void check_other_preload(void)
 	}
 	if (*names)
 		report(WARN,
-		       "if it wraps open, stat, socket or ioctl without passing on, the device is not seen",
-		       "try without it", "%s: %s", from, names);
+		       "if it wraps open, stat, socket or ioctl and does not forward calls, the device is not found",
+		       "run without it", "%s: %s", from, names);
 	else
 		ok("no other preload library");
 }
@@ -188,10 +188,11 @@ void check_adversary(void)
 	struct adversary a;
 
 	if (!value || !*value)
-		ok("adversary: none is asked for");
+		ok("adversary: none configured");
 	else if (adversary_parse(&a, value, "", why, sizeof(why)))
-		report(WARN, "the device is as unkind as it may be, and slower",
-		       "unset URXE_ADVERSARY, if that is not wanted",
+		report(WARN,
+		       "the device delays, reorders and loses what it may, and is slower",
+		       "unset URXE_ADVERSARY, unless this is intended",
 		       "adversary: URXE_ADVERSARY is %s", value);
 	else
 		report(FAIL, "no program can open the device",
@@ -206,10 +207,10 @@ void check_faults(void)
 	char why[400];
 
 	if (!value || !*value)
-		ok("faults: none are asked for");
+		ok("faults: none configured");
 	else if (faults_parse(&f, value, why, sizeof(why)))
-		report(WARN, "programs fail on purpose",
-		       "unset URXE_FAULTS, if that is not wanted",
+		report(WARN, "faults are injected into programs",
+		       "unset URXE_FAULTS, unless this is intended",
 		       "faults: URXE_FAULTS is %s", value);
 	else
 		report(FAIL, "no program can open the device",

@@ -44,15 +44,15 @@ void check_place(void)
 	char by[128];
 
 	if (place_is_taken(by, sizeof(by)))
-		report(WARN, "none: it is not used",
-		       "remove it, as root or as its owner; programs that run would have to end first",
+		report(WARN, "none",
+		       "remove it as root or as its owner, after all programs that use urxe have ended",
 		       "%s; fabrics are in %s instead", by, fabric_place());
 }
 
 void check_shared_memory(void)
 {
 	static const char mend[] =
-		"mount a tmpfs on /dev/shm (mode 1777), or set URXE_DIR to a directory of your own on a tmpfs";
+		"mount a tmpfs on /dev/shm (mode 1777), or set URXE_DIR to a directory of this user on a tmpfs";
 	const char *dir = fabric_place();
 	unsigned long size, avail; /* MiB */
 	struct statfs fs;
@@ -66,14 +66,14 @@ void check_shared_memory(void)
 	avail = fs.f_bavail * (unsigned long)fs.f_bsize >> 20;
 	if (fs.f_type != TMPFS_MAGIC)
 		report(WARN,
-		       "shared state may be written to a disk, device memory has no huge pages",
+		       "shared state may be written to a disk, and device memory has no huge pages",
 		       mend, "%s is not a tmpfs", dir);
 	else if (avail < WANT_FREE)
 		report(avail < NEED_FREE ? FAIL : WARN,
 		       avail < NEED_FREE ?
 			       "no device: a fabric and a context do not fit" :
-			       "device memory is a quarter of that, and rings of large queues do not fit (ENOMEM)",
-		       "remove what fills it, or a larger tmpfs: docker run --shm-size=1g, or mount -o remount,size=1g",
+			       "device memory is limited to a quarter of that, and rings of large queues do not fit (ENOMEM)",
+		       "remove files from it, or enlarge it: docker run --shm-size=1g, or mount -o remount,size=1g",
 		       "%s: %lu of %lu MiB are free", dir, avail, size);
 	else
 		ok("%s: tmpfs, %lu of %lu MiB are free", dir, avail, size);
@@ -89,8 +89,9 @@ static bool fabric_dir_mend(const char *dir, const struct stat *st, char *mend,
 	if (!S_ISDIR(st->st_mode))
 		snprintf(mend, len, "rm %s", dir);
 	else if (st->st_uid != geteuid())
-		snprintf(mend, len,
-			 "another fabric (URXE_FABRIC) or place (URXE_DIR)");
+		snprintf(
+			mend, len,
+			"use another fabric (URXE_FABRIC) or directory (URXE_DIR)");
 	else if (st->st_mode & 077)
 		snprintf(mend, len, "chmod 700 %s", dir);
 	else
@@ -108,21 +109,23 @@ void check_fabric_dir(void)
 
 	ret = fabric_open(dir, false, &f);
 	if (!ret) {
-		ok("fabric %s: owner and mode are right", dir);
+		ok("fabric %s: owner and mode are correct", dir);
 		fabric_close(f);
 	} else if (ret == -ENOENT) {
-		ok("fabric %s: made by the first program", dir);
+		ok("fabric %s: does not exist yet; the first program creates it",
+		   dir);
 	} else if (!lstat(dir, &st) &&
 		   fabric_dir_mend(dir, &st, mend, sizeof(mend))) {
-		report(FAIL, "it is refused, so there is no device", mend,
+		report(FAIL, "no device: the directory is refused", mend,
 		       "fabric %s: owner %u, mode %04o; it must be a directory of uid %u with mode 0700",
 		       dir, st.st_uid, st.st_mode & 07777, geteuid());
 	} else {
-		snprintf(mend, sizeof(mend),
-			 ret == -EPROTO ?
-				 "rm -r %s when nobody uses it" :
-				 "set URXE_DIR to a directory of your own",
-			 dir);
+		snprintf(
+			mend, sizeof(mend),
+			ret == -EPROTO ?
+				"rm -r %s, after all programs that use it have ended" :
+				"set URXE_DIR to a directory of this user",
+			dir);
 		report(FAIL, "no device in this fabric", mend, "fabric %s: %s",
 		       dir, *fabric_why() ? fabric_why() : strerror(-ret));
 	}
@@ -203,12 +206,12 @@ void check_huge_pages(void)
 	if (pages >= 32)
 		ok("huge pages: %lu MiB free in %s", pages * 2, dir);
 	else if (!err)
-		ok("huge pages: none reserved, but MADV_COLLAPSE makes them");
+		ok("huge pages: none reserved, but MADV_COLLAPSE works");
 	else
 		report(WARN,
-		       "device memory on 4 KiB pages: more TLB misses, large transfers are slower",
-		       "Linux 6.1 or newer, or reserve: sysctl vm.nr_hugepages=64 and a writable hugetlbfs",
-		       "huge pages: none reserved, and MADV_COLLAPSE says: %s",
+		       "device memory has 4 KiB pages: more TLB misses, large transfers are slower",
+		       "use Linux 6.1 or newer, or sysctl vm.nr_hugepages=64 and a writable hugetlbfs mount",
+		       "huge pages: none reserved, and MADV_COLLAPSE fails: %s",
 		       strerror(err));
 }
 
@@ -222,23 +225,23 @@ void check_limits(void)
 	uint64_t bytes;
 
 	if (dm_size_by_env(&bytes))
-		report(FAIL, "no fabric is made", "unset URXE_DM_SIZE", "%s",
-		       fabric_why());
+		report(FAIL, "no fabric can be created", "unset URXE_DM_SIZE",
+		       "%s", fabric_why());
 	if (sparse_allowed(URXE_ARENA_SIZE))
 		report(FAIL, "the device cannot be opened",
 		       "ulimit -f unlimited", "file size: %s", fabric_why());
 	else
-		ok("file size: no limit is in the way");
+		ok("file size: the limit is high enough");
 	if (getrlimit(RLIMIT_AS, &r))
 		return;
 	space = r.rlim_cur >> 20;
 	if (r.rlim_cur == RLIM_INFINITY || space >= WANT_SPACE)
-		ok("address space: no limit is in the way");
+		ok("address space: the limit is high enough");
 	else
 		report(space <= arena ? FAIL : WARN,
 		       space <= arena ?
 			       "the device cannot be opened (ENOMEM)" :
-			       "each open device and each process that one is connected to takes 1 GiB",
+			       "each open device, and each process that it is connected to, needs 1 GiB",
 		       "ulimit -v unlimited",
 		       "address space: ulimit -v allows %lu MiB", space);
 }

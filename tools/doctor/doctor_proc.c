@@ -16,34 +16,34 @@
 #include "doctor.h"
 
 static const char cost_vm[] =
-	"private memory is copied by a thread of its own process: microseconds more for each message and a few GB/s, but device memory and shared mappings are as fast as ever";
+	"a thread of the owning process copies private memory: microseconds more per message, a few GB/s; device memory and shared mappings are not affected";
 
 void check_yama(void)
 {
 	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
-	static const char *const meaning[] = { "every process of the same user",
-					       "only descendants",
-					       "only with CAP_SYS_PTRACE",
-					       "nobody, for good" };
+	static const char *const meaning[] = {
+		"all processes of the same user", "descendants only",
+		"processes with CAP_SYS_PTRACE only", "no process, until reboot"
+	};
 	char c = 0;
 	int fd;
 
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
-		ok("Yama: not there");
+		ok("Yama: not active");
 		return;
 	}
 	if (read(fd, &c, 1) != 1 || c < '0' || c > '3')
 		c = 0;
 	close(fd);
 	if (!c)
-		report(WARN, "unknown", NULL, "Yama: %s cannot be read", path);
+		report(WARN, "unknown", NULL, "Yama: cannot read %s", path);
 	else if (c == '0')
-		ok("Yama: ptrace_scope 0, %s", meaning[0]);
+		ok("Yama: ptrace_scope 0: %s", meaning[0]);
 	else
-		report(WARN, "see the next line",
-		       "sysctl kernel.yama.ptrace_scope=0 (lasting: a file in /etc/sysctl.d)",
-		       "Yama: ptrace_scope %c, %s", c, meaning[c - '0']);
+		report(WARN, "see the result for process_vm_readv",
+		       "sysctl kernel.yama.ptrace_scope=0 (persistently: in /etc/sysctl.d)",
+		       "Yama: ptrace_scope %c: %s", c, meaning[c - '0']);
 }
 
 static const char secret[] = "urxe doctor";
@@ -167,15 +167,15 @@ void check_process_vm(void)
 	child_stop(&a);
 out:
 	if (!err)
-		ok("process_vm_readv and _writev: work between processes, both ways");
+		ok("process_vm_readv and _writev: work between processes in both directions");
 	else if (err == EPERM)
 		report(WARN, cost_vm,
-		       "sysctl kernel.yama.ptrace_scope=0; in a container: --cap-add SYS_PTRACE or a seccomp profile that allows process_vm_readv and process_vm_writev",
+		       "sysctl kernel.yama.ptrace_scope=0; in a container: --cap-add SYS_PTRACE, or a seccomp profile that allows process_vm_readv and process_vm_writev",
 		       "process_vm_readv or _writev: %s (Yama, seccomp or user namespaces)",
 		       strerror(err));
 	else if (err == ENOSYS)
 		report(WARN, cost_vm,
-		       "a seccomp profile or kernel (CONFIG_CROSS_MEMORY_ATTACH) that has them",
+		       "use a seccomp profile that allows them, or a kernel with CONFIG_CROSS_MEMORY_ATTACH",
 		       "process_vm_readv or _writev: %s", strerror(err));
 	else
 		report(WARN, cost_vm, NULL, "process_vm_readv or _writev: %s",
@@ -192,9 +192,9 @@ void check_cpus(void)
 	n = CPU_COUNT(&set);
 	if (n < 2)
 		report(WARN,
-		       "two programs that poll take turns: latencies of milliseconds",
-		       "two CPUs, or programs that wait for events", "CPUs: %d",
-		       n);
+		       "two programs that poll share one CPU: latencies of milliseconds",
+		       "use two CPUs, or programs that wait for completion events",
+		       "CPUs: %d", n);
 	else
 		ok("CPUs: %d", n);
 }

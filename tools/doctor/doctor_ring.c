@@ -49,7 +49,7 @@ static const char *ring_look(int fd, uint64_t word, struct urxe_cq_sh *sh)
 	void *copy;
 
 	if (!cq_ring_fits(word))
-		return "it says that its ring is where none can be";
+		return "invalid ring position";
 	bytes = cq_ring_bytes(URXE_CQ_LOG(word));
 	copy = aligned_alloc(URXE_LINE,
 			     (bytes + URXE_LINE - 1) / URXE_LINE * URXE_LINE);
@@ -109,9 +109,8 @@ static void context_check(struct urxe_fabric *f, uint32_t slot, struct tally *t)
 		if (!why)
 			continue;
 		t->bad++;
-		report(FAIL,
-		       "completions are lost, or a program waits for ever",
-		       "end that program; it or a peer wrote where it should not, or urxe has a bug",
+		report(FAIL, "completions are lost, or a program waits forever",
+		       "end that program; a program has overwritten shared memory, or urxe has a bug",
 		       "completion queue %u of %.15s (PID %d): %s", i, c->comm,
 		       load_relaxed(&c->pid), why);
 	}
@@ -135,6 +134,6 @@ void check_rings(void)
 	fabric_close(f);
 	if (!t.bad)
 		report(OK, NULL, NULL,
-		       "completion queues: %u in use, their rings are sound",
+		       "completion queues: %u in use, all rings are consistent",
 		       t.cqs);
 }

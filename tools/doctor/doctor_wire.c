@@ -15,7 +15,7 @@
 #include "wire/network.h"
 #include "wire/socket.h"
 
-static const char cost[] = "urxe run --wire: no other host is reached";
+static const char cost[] = "urxe run --wire: other hosts cannot be reached";
 
 /* Maximum length of the headers of a RoCE packet, and maximum path MTU. */
 #define HEADERS 80
@@ -51,8 +51,8 @@ static void check_mtu(const struct wire_choice *w)
 		   mtu, path);
 	else
 		report(WARN,
-		       "more packets; a program that asks for a path MTU of 4096 does not get through",
-		       "ip link set mtu 4200 (or 9000) at both ends and between",
+		       "more packets; QPs with a path MTU of 4096 cannot communicate",
+		       "set MTU 4200 or more on both hosts and the path between them: ip link set DEVICE mtu 4200",
 		       "wire: %s has MTU %d: path MTU %d at most", w->interface,
 		       mtu, path);
 }
@@ -63,16 +63,17 @@ static void check_mtu(const struct wire_choice *w)
 static void port_in_use(const struct wire_choice *w)
 {
 	const bool rxe = !access("/sys/module/rdma_rxe", F_OK);
-	const char *who = rxe ? "perhaps by the kernel's rxe, which is loaded" :
-				"by a program, perhaps of another fabric";
+	const char *who =
+		rxe ? "perhaps by the kernel's rxe (rdma_rxe is loaded)" :
+		      "by a program, perhaps of another fabric";
 
 	if (!wanted)
 		ok("wire: port %d of %s is in use, %s", WIRE_PORT, w->text,
 		   who);
 	else
 		report(WARN, cost,
-		       rxe ? "rdma link delete; or another network namespace" :
-			     "none, if it is this fabric's; ss -ulpn 'sport = 4791' says",
+		       rxe ? "delete the rxe link (rdma link delete), or use another network namespace" :
+			     "none if the program is in this fabric; find it with: ss -ulpn 'sport = 4791'",
 		       "wire: port %d of %s is in use, %s", WIRE_PORT, w->text,
 		       who);
 }

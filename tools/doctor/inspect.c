@@ -200,7 +200,7 @@ static void look(struct look *l, struct findings *out)
 	memset(l->dm_mrs, 0, sizeof(l->dm_mrs));
 	fd = openat(l->f->dirfd, "device", O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || !copy_out(fd, 0, l->dev, sizeof(*l->dev))) {
-		found(out, "the file \"device\" is gone, or short");
+		found(out, "the file \"device\" is missing or truncated");
 	} else {
 		inspect_device(l);
 		look_at_contexts(l);
@@ -251,7 +251,7 @@ void inspect_fabric(const char *dir)
 	int ret;
 
 	if (!l || look_alloc(l)) {
-		report(FAIL, NULL, NULL, "no memory to look with");
+		report(FAIL, NULL, NULL, "no memory for the check");
 		return;
 	}
 	ret = fabric_open(dir, false, &l->f);
@@ -271,9 +271,9 @@ void inspect_fabric(const char *dir)
 	findings_print(&locks);
 	findings_print(&out);
 	if (!locks.n && !out.n)
-		ok("fabric %s: all that is shared agrees; %u context%s open%s",
+		ok("fabric %s: shared state is consistent; %u context%s open%s",
 		   dir, l->live, l->live == 1 ? " is" : "s are",
-		   l->live ? ", so what is half done was not looked at" : "");
+		   l->live ? "; transient states were ignored" : "");
 	fabric_close(l->f);
 	findings_free(&locks);
 	findings_free(&out);

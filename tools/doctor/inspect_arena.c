@@ -40,8 +40,8 @@ static void check_count(struct arena_look *al, enum urxe_obj o, uint32_t n)
 	uint32_t used = load_relaxed(&al->l->dev->ctx[al->slot].used[o]);
 
 	if (used != n)
-		wrong(al, "it counts %u %ss and has %u", used,
-		      fabric_obj_name(o), n);
+		wrong(al, "%u %ss counted, %u found", used, fabric_obj_name(o),
+		      n);
 }
 
 /*
@@ -62,9 +62,9 @@ static void heap_mark(struct arena_look *al, const char *what, uint32_t index,
 		bitmap_set(seen, (uint32_t)p, 1);
 	}
 	if (twice)
-		wrong(al, "%s %u: its ring lies on another's", what, index);
+		wrong(al, "%s %u: ring overlaps another ring", what, index);
 	if (lost)
-		wrong(al, "%s %u: the heap takes its ring for free", what,
+		wrong(al, "%s %u: ring is marked free in the heap", what,
 		      index);
 }
 
@@ -95,7 +95,7 @@ static bool heap_add(struct arena_look *al, const char *what, uint32_t index,
 		return true;
 	if (offset < URXE_HEAP_OFFSET || offset % URXE_PAGE ||
 	    offset > URXE_ARENA_SIZE || bytes > URXE_ARENA_SIZE - offset) {
-		wrong(al, "%s %u: its ring is where none can be", what, index);
+		wrong(al, "%s %u: invalid ring position", what, index);
 		return false;
 	}
 	heap_mark(al, what, index, al->heap, al->a->heap_map,
@@ -135,14 +135,15 @@ static void inspect_cqs(struct arena_look *al)
 		cq = &al->a->cq[i];
 		if (!bitmap_test(al->a->cq_map, i)) {
 			if (load_relaxed(&cq->live))
-				wrong(al, "CQ %u lives and its number is free",
+				wrong(al,
+				      "CQ %u is live, but its number is marked free",
 				      i);
 			continue;
 		}
 		n++;
 		word = load_relaxed(&cq->ring);
 		if (!cq_ring_fits(word))
-			wrong(al, "CQ %u: its ring is where none can be", i);
+			wrong(al, "CQ %u: invalid ring position", i);
 		else if (heap_add(al, "CQ", i, URXE_CQ_OFFSET(word),
 				  cq_ring_bytes(URXE_CQ_LOG(word))))
 			check_cq_ring(al, i, word);
@@ -159,15 +160,15 @@ static void check_rq(struct arena_look *al, const char *what, uint32_t i,
 	if (!word)
 		return;
 	if (log > URXE_RQ_MAX_LOG || rq->max_sge > URXE_MAX_SGE) {
-		wrong(al, "%s %u: there is no ring of that size", what, i);
+		wrong(al, "%s %u: invalid ring size", what, i);
 		return;
 	}
 	heap_add(al, what, i, URXE_RQ_OFFSET(word),
 		 (uint64_t)rq_stride(rq->max_sge) << log);
 	posted = load_relaxed(&rq->prod) - load_relaxed(&rq->cons);
 	if (posted > 1u << log)
-		wrong(al, "%s %u: %u receives are posted in a ring of %u", what,
-		      i, posted, 1u << log);
+		wrong(al, "%s %u: %u receives posted in a ring of %u", what, i,
+		      posted, 1u << log);
 }
 
 static void inspect_srqs(struct arena_look *al)
@@ -179,7 +180,8 @@ static void inspect_srqs(struct arena_look *al)
 		srq = &al->a->srq[i];
 		if (!bitmap_test(al->a->srq_map, i)) {
 			if (load_relaxed(&srq->live))
-				wrong(al, "SRQ %u lives and its number is free",
+				wrong(al,
+				      "SRQ %u is live, but its number is marked free",
 				      i);
 			continue;
 		}
@@ -194,9 +196,9 @@ static void inspect_srqs(struct arena_look *al)
 /* Check that CQ `index` exists.  0: the QP has no such CQ. */
 static void check_qp_cq(struct arena_look *al, uint32_t qpn, uint32_t index)
 {
-	if (index &&
-	    (index >= URXE_MAX_CQ || !bitmap_test(al->a->cq_map, index)))
-		wrong(al, "QP 0x%x: its CQ %u is not there", qpn, index);
+	if (index && (index >= URXE_MAX_CQ ||
+		      !bitmap_test(al->a->cq_map, index)))
+		wrong(al, "QP 0x%x: CQ %u does not exist", qpn, index);
 }
 
 static void check_qp_cntrs(struct arena_look *al, uint32_t qpn,
@@ -209,7 +211,7 @@ static void check_qp_cntrs(struct arena_look *al, uint32_t qpn,
 		if (load_relaxed(&qp->counts) & 1u << op &&
 		    (!index || index >= URXE_MAX_COMP_CNTR ||
 		     !bitmap_test(al->a->comp_cntr_map, index)))
-			wrong(al, "QP 0x%x: its counter %u is not there", qpn,
+			wrong(al, "QP 0x%x: counter %u does not exist", qpn,
 			      index);
 	}
 }
@@ -228,21 +230,21 @@ static void inspect_qps(struct arena_look *al)
 		if (!e || URXE_DIR_CTX(e) != al->slot ||
 		    URXE_DIR_GEN(e) != al->a->gen) {
 			if (conn)
-				wrong(al, "QP 0x%x is not in the directory",
+				wrong(al, "QP 0x%x is not in the QP directory",
 				      qpn);
 			continue;
 		}
-		check_rq(al, "the receive queue of QP slot", i, &qp->rq);
+		check_rq(al, "receive queue of QP slot", i, &qp->rq);
 		if (!conn) /* being created or destroyed */
 			continue;
 		if (qpn != URXE_DIR_QPN(e))
-			wrong(al, "QP 0x%x is 0x%x in the directory", qpn,
+			wrong(al, "QP 0x%x: the QP directory has QPN 0x%x", qpn,
 			      URXE_DIR_QPN(e));
 		check_qp_cq(al, qpn, qp->send_cq);
 		check_qp_cq(al, qpn, qp->recv_cq);
 		if (qp->srq && (qp->srq > URXE_MAX_SRQ ||
 				!bitmap_test(al->a->srq_map, qp->srq - 1)))
-			wrong(al, "QP 0x%x: its SRQ %u is not there", qpn,
+			wrong(al, "QP 0x%x: SRQ %u does not exist", qpn,
 			      qp->srq - 1);
 		check_qp_cntrs(al, qpn, qp);
 		if (qp->pd < URXE_MAX_PD)
@@ -266,7 +268,7 @@ static void check_key(struct arena_look *al, uint32_t i)
 
 	if (live && live != URXE_MR_LIVE(key))
 		wrong(al,
-		      "key entry %u is live as 0x%llx and was given out as 0x%x",
+		      "key entry %u: live word 0x%llx does not match key 0x%x",
 		      i, (unsigned long long)live, key);
 	if (k->pd < URXE_MAX_PD)
 		al->refs[k->pd]++;
@@ -291,18 +293,20 @@ static void inspect_keys(struct arena_look *al)
 		if (!bitmap_test(al->a->key_map, i)) {
 			if (load_relaxed(&k->live))
 				wrong(al,
-				      "key entry %u is live and its number is free",
+				      "key entry %u is live, but its number is marked free",
 				      i);
 			continue;
 		}
 		if (i >= high)
-			wrong(al, "key entry %u has no memory", i);
+			wrong(al, "key entry %u is above the high-water mark",
+			      i);
 		n[!!(k->flags & URXE_MR_IS_MW)]++;
 		check_key(al, i);
 	}
 	/* an MW that is being created or destroyed may count as an MR here */
 	if (n[0] + n[1] != bits_count(al->a->key_map, URXE_MAX_KEY) - 1)
-		wrong(al, "the map of keys is not as large as it seems");
+		wrong(al,
+		      "key map: entry 0, which is reserved, is marked free");
 	check_count(al, URXE_OBJ_MR, n[0]);
 	check_count(al, URXE_OBJ_MW, n[1]);
 	for (i = 1; i < URXE_MAX_KEY; i++) {
@@ -310,13 +314,14 @@ static void inspect_keys(struct arena_look *al)
 		if (bitmap_test(al->a->key_map, i) &&
 		    !(k->flags & URXE_MR_IS_MW) &&
 		    load_relaxed(&k->windows) != al->windows[i])
-			wrong(al, "MR entry %u counts %u windows and has %u", i,
-			      load_relaxed(&k->windows), al->windows[i]);
+			wrong(al,
+			      "MR entry %u: %u memory windows counted, %u found",
+			      i, load_relaxed(&k->windows), al->windows[i]);
 	}
 	for (i = 0; i < URXE_MAX_FILES; i++) {
 		count = URXE_FILE_COUNT(load_relaxed(&al->a->file[i].refs));
 		if (count != al->files[i])
-			wrong(al, "file %u counts %u MRs and has %u", i, count,
+			wrong(al, "file %u: %u MRs counted, %u found", i, count,
 			      al->files[i]);
 	}
 }
@@ -333,8 +338,9 @@ static void inspect_pds(struct arena_look *al)
 		refs = load_relaxed(&al->a->pd[i].refs);
 		n += load_relaxed(&al->a->pd[i].live) & 1;
 		if (refs < al->refs[i])
-			wrong(al, "PD %u counts %u objects and has %u or more",
-			      i, refs, al->refs[i]);
+			wrong(al,
+			      "PD %u: %u objects counted, at least %u found", i,
+			      refs, al->refs[i]);
 	}
 	check_count(al, URXE_OBJ_PD, n);
 }
@@ -348,11 +354,11 @@ static void arena_look(struct arena_look *al)
 	inspect_keys(al);
 	inspect_pds(al);
 	if (memcmp(al->heap, al->a->heap_map, sizeof(al->heap)))
-		wrong(al, "%u pages are marked as used by rings, %u are",
+		wrong(al, "%u heap pages marked used, rings use %u",
 		      bits_count(al->a->heap_map, URXE_HEAP_PAGES),
 		      bits_count(al->heap, URXE_HEAP_PAGES));
 	if (memcmp(al->small, al->a->small_map, sizeof(al->small)))
-		wrong(al, "%u units are marked as used by small rings, %u are",
+		wrong(al, "%u small-ring units marked used, rings use %u",
 		      bits_count(al->a->small_map, URXE_SMALL_UNITS),
 		      bits_count(al->small, URXE_SMALL_UNITS));
 }
@@ -385,7 +391,7 @@ void inspect_arena(struct look *l, uint32_t slot)
 	if (al->fd >= 0 && arena_copy(l, al->fd, slot, gen))
 		arena_look(al);
 	else
-		found(l->out, "context %u.%u: its arena is none", slot, gen);
+		found(l->out, "context %u.%u: no valid arena file", slot, gen);
 	if (al->fd >= 0)
 		close(al->fd);
 	free(al);

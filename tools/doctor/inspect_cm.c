@@ -28,21 +28,21 @@ static void inspect_channel(struct look *l, struct cm *cm, struct cm_chan *c,
 	if (c->state == CM_CHAN_LIVE &&
 	    (fstatat(l->f->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) ||
 	     st.st_ino != c->ino))
-		found(l->out, "event channel %u (%.15s): its FIFO is gone", i,
+		found(l->out, "event channel %u (%.15s): FIFO is missing", i,
 		      c->comm);
 	for (ref = c->head; ref && n <= CM_MAX_EVENT; ref = e->next) {
 		e = cm_event_at(cm, ref);
 		if (!e || e->chan != i + 1 || seen[ref - 1]++) {
 			found(l->out,
-			      "event channel %u: event %u is not its own", i,
-			      ref - 1);
+			      "event channel %u: invalid event %u in its queue",
+			      i, ref - 1);
 			return;
 		}
 		n++;
 	}
 	if (n != c->events)
-		found(l->out, "event channel %u counts %u events and has %u", i,
-		      c->events, n);
+		found(l->out, "event channel %u: %u events counted, %u found",
+		      i, c->events, n);
 }
 
 static void inspect_ids(struct look *l, struct cm *cm)
@@ -56,7 +56,7 @@ static void inspect_ids(struct look *l, struct cm *cm)
 			      cm_id_ref(cm, id) - 1);
 	cm_for_each_mc(cm, mc)
 		if (!cm_id_at(cm, mc->id))
-			found(l->out, "join %u has no rdma_cm_id",
+			found(l->out, "multicast join %u has no rdma_cm_id",
 			      cm_mc_ref(cm, mc) - 1);
 }
 
@@ -72,7 +72,7 @@ static void inspect_events(struct look *l, struct cm *cm)
 		inspect_channel(l, cm, c, seen);
 	cm_for_each_event(cm, e)
 		if (!seen[cm_event_ref(cm, e) - 1])
-			found(l->out, "event %u waits in no channel",
+			found(l->out, "event %u is in no event channel's queue",
 			      cm_event_ref(cm, e) - 1);
 	free(seen);
 }
@@ -93,7 +93,8 @@ static void inspect_fifos(struct look *l, struct cm *cm)
 		if (sscanf(e->d_name, "%u.%u%c", &i, &gen, &rest) == 2)
 			c = cm_chan_at(cm, i + 1);
 		if (!c || c->gen != gen)
-			found(l->out, "the file cm.d/%s is nobody's",
+			found(l->out,
+			      "the file cm.d/%s belongs to no event channel",
 			      e->d_name);
 	}
 	if (dir)
@@ -122,7 +123,7 @@ void inspect_cm(struct look *l)
 		return; /* the connection manager was never used */
 	cm.t = aligned_alloc(URXE_PAGE, sizeof(*cm.t));
 	if (cm.t && !cm_copy_out(fd, &cm)) {
-		found(l->out, "the file \"cm\" is short");
+		found(l->out, "the file \"cm\" is truncated");
 	} else if (cm.t) {
 		inspect_events(l, &cm);
 		inspect_ids(l, &cm);

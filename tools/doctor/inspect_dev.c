@@ -26,13 +26,13 @@ static void inspect_counts(struct look *l)
 			sum += n;
 			if (n && load_relaxed(&c->state) == URXE_CTX_FREE)
 				found(l->out,
-				      "context %u is free and counts %u %ss", i,
-				      (uint32_t)n, fabric_obj_name(o));
+				      "context %u is free, but %u %ss are counted",
+				      i, (uint32_t)n, fabric_obj_name(o));
 		}
 		n = load_relaxed(&l->dev->used[o]);
 		if (n != sum)
 			found(l->out,
-			      "the device counts %u %ss, its contexts %llu",
+			      "device: %u %ss counted, contexts have %llu",
 			      (uint32_t)n, fabric_obj_name(o),
 			      (unsigned long long)sum);
 	}
@@ -48,11 +48,11 @@ static void inspect_contexts(struct look *l)
 		if (state == URXE_CTX_FREE)
 			continue;
 		if (state != URXE_CTX_LIVE)
-			found(l->out, "context %u.%u: its state is %u", i, gen,
+			found(l->out, "context %u.%u: invalid state %u", i, gen,
 			      state);
 		else if (!fabric_context_alive(l->f, i, gen))
 			found(l->out,
-			      "context %u.%u: it is dead, and nobody gave back what it had",
+			      "context %u.%u: dead, but its resources were not freed",
 			      i, gen);
 	}
 }
@@ -68,22 +68,24 @@ static void inspect_directory(struct look *l)
 			continue;
 		if (i < 2 || qpn_index(URXE_DIR_QPN(e)) != i ||
 		    URXE_DIR_QPN(e) != URXE_QPN(i, l->dev->qp_gen[i]))
-			found(l->out, "QP directory: entry %u is of QP 0x%x", i,
+			found(l->out,
+			      "QP directory: entry %u: invalid QPN 0x%x", i,
 			      URXE_DIR_QPN(e));
 		if (i >= load_relaxed(&l->dev->qp_high))
 			found(l->out,
-			      "QP directory: entry %u is above the highest", i);
+			      "QP directory: entry %u is above the high-water mark",
+			      i);
 		if (look_is_context(l, URXE_DIR_CTX(e), URXE_DIR_GEN(e)))
 			n[URXE_DIR_CTX(e)]++;
 		else
 			found(l->out,
-			      "QP directory: QP 0x%x is of context %u.%u, which is not there",
+			      "QP directory: QP 0x%x: context %u.%u does not exist",
 			      URXE_DIR_QPN(e), URXE_DIR_CTX(e),
 			      URXE_DIR_GEN(e));
 	}
 	for (i = 0; i < URXE_MAX_CTX; i++)
 		if (n[i] != load_relaxed(&l->dev->ctx[i].used[URXE_OBJ_QP]))
-			found(l->out, "context %u counts %u QPs and has %u", i,
+			found(l->out, "context %u: %u QPs counted, %u found", i,
 			      load_relaxed(&l->dev->ctx[i].used[URXE_OBJ_QP]),
 			      n[i]);
 }
@@ -100,12 +102,12 @@ static void inspect_groups(struct look *l)
 			n += qpn != 0;
 			if (qpn && !qpn_lookup(l->dev, qpn, &slot, &gen))
 				found(l->out,
-				      "multicast group %u: QP 0x%x is not there",
+				      "multicast group %u: QP 0x%x does not exist",
 				      g, qpn);
 		}
 		if (n != load_relaxed(&grp->count))
 			found(l->out,
-			      "multicast group %u counts %u QPs and has %u", g,
+			      "multicast group %u: %u QPs counted, %u found", g,
 			      load_relaxed(&grp->count), n);
 	}
 }
@@ -126,11 +128,12 @@ static void inspect_domains(struct look *l)
 			if (load_relaxed(&l->dev->ctx[c].state) ==
 			    URXE_CTX_FREE)
 				found(l->out,
-				      "XRC domain %u is open in context %u, which is not there",
+				      "XRC domain %u: context %u does not exist",
 				      i, c);
 		}
 		if (!n)
-			found(l->out, "XRC domain %u: nobody has it open", i);
+			found(l->out, "XRC domain %u: not open in any context",
+			      i);
 	}
 }
 
@@ -159,7 +162,8 @@ static void dm_add(struct look *l, uint32_t i, uint64_t *map)
 	if (d->offset % URXE_PAGE || !d->pages || first >= pages ||
 	    d->pages > pages - first ||
 	    d->length > (uint64_t)d->pages * URXE_PAGE) {
-		found(l->out, "device memory %u is not in the heap", i);
+		found(l->out, "device memory %u: invalid position in the heap",
+		      i);
 		return;
 	}
 	for (p = first; p < first + d->pages; p++) {
@@ -168,10 +172,10 @@ static void dm_add(struct look *l, uint32_t i, uint64_t *map)
 		bitmap_set(map, p, 1);
 	}
 	if (twice)
-		found(l->out, "device memory %u lies on another's", i);
-	if (lost)
-		found(l->out, "device memory %u: the heap takes it for free",
+		found(l->out, "device memory %u overlaps another allocation",
 		      i);
+	if (lost)
+		found(l->out, "device memory %u is marked free in the heap", i);
 }
 
 void inspect_device_memory(struct look *l)
@@ -189,22 +193,21 @@ void inspect_device_memory(struct look *l)
 			n[used - 1]++;
 		else
 			found(l->out,
-			      "device memory %u is of context %u.%u, which is not there",
+			      "device memory %u: context %u.%u does not exist",
 			      i, used - 1, l->dev->dm[i].ctx_gen);
 		mrs = URXE_DM_COUNT(load_relaxed(&l->dev->dm[i].refs)) - 1;
 		if (mrs != l->dm_mrs[i])
 			found(l->out,
-			      "device memory %u counts %u MRs and has %u", i,
+			      "device memory %u: %u MRs counted, %u found", i,
 			      mrs, l->dm_mrs[i]);
 	}
 	if (memcmp(map, l->dev->dm_map, sizeof(map)))
-		found(l->out,
-		      "device memory: %u pages are marked as used, %u are",
+		found(l->out, "device memory: %u pages marked used, %u in use",
 		      bits_count(l->dev->dm_map, sizeof(map) * 8),
 		      bits_count(map, sizeof(map) * 8));
 	for (i = 0; i < URXE_MAX_CTX; i++)
 		if (n[i] != load_relaxed(&l->dev->ctx[i].used[URXE_OBJ_DM]))
-			found(l->out, "context %u counts %u DMs and has %u", i,
+			found(l->out, "context %u: %u DMs counted, %u found", i,
 			      load_relaxed(&l->dev->ctx[i].used[URXE_OBJ_DM]),
 			      n[i]);
 }
@@ -224,7 +227,7 @@ static void inspect_dir(struct look *l, const char *name, int numbers)
 	int n;
 
 	if (!dir) {
-		found(l->out, "the directory \"%s\" is gone", name);
+		found(l->out, "the directory \"%s\" is missing", name);
 		return;
 	}
 	while ((e = readdir(dir))) {
@@ -238,8 +241,8 @@ static void inspect_dir(struct look *l, const char *name, int numbers)
 		if (n == 4 && rest == URXE_FIFO_NASCENT)
 			n = 3;
 		if (n != numbers || !look_is_context(l, slot, gen))
-			found(l->out, "the file %s/%s is nobody's", name,
-			      e->d_name);
+			found(l->out, "the file %s/%s belongs to no context",
+			      name, e->d_name);
 	}
 	closedir(dir);
 }
@@ -256,7 +259,8 @@ static void inspect_top(struct look *l)
 		for (i = 0; i < sizeof(made) / sizeof(*made); i++)
 			if (!strncmp(e->d_name, made[i], strlen(made[i])) &&
 			    strcmp(e->d_name, "cm.d"))
-				found(l->out, "the file %s was left half made",
+				found(l->out,
+				      "the file %s is incomplete: its creator died",
 				      e->d_name);
 	if (dir)
 		closedir(dir);

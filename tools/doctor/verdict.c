@@ -43,7 +43,7 @@ static void put_line(enum verdict v, const char *cost, const char *mend,
 	if (cost)
 		printf("; cost: %s", cost);
 	if (mend)
-		printf("; mend: %s", mend);
+		printf("; fix: %s", mend);
 	putchar('\n');
 }
 

@@ -38,7 +38,9 @@ int check_set_exitcode(struct check *c, const char *value)
 	long n = strtol(value, &end, 10);
 
 	if (end == value || *end || n < 0 || n > 255)
-		return fail(EXIT_USAGE, "--exitcode: \"%s\": 0 to 255", value);
+		return fail(EXIT_USAGE,
+			    "--exitcode: \"%s\": use a number from 0 to 255",
+			    value);
 	c->exitcode = (int)n;
 	c->asked = true;
 	return CHECK_CHOSEN;
@@ -63,9 +65,10 @@ int check_set_suppressions(struct check *c, const char *value)
 		return fail(1, "no memory");
 	/* URXE_CHECK_SUPPRESSIONS is a list separated by colons */
 	if (strchr(c->suppressions, ':'))
-		return fail(EXIT_USAGE,
-			    "--suppressions: %s: there is a : in its path",
-			    c->suppressions);
+		return fail(
+			EXIT_USAGE,
+			"--suppressions: %s: the path must not contain a colon",
+			c->suppressions);
 	return CHECK_CHOSEN;
 }
 
@@ -83,8 +86,8 @@ int check_add_report(struct check *c, const char *value)
 		return fail_word("--report", format, formats);
 	if ((colon && !colon[1]) || c->reports == CHECK_REPORTS)
 		return fail(EXIT_USAGE,
-			    "--report: \"%s\": json, junit or github, and "
-			    "with :FILE behind it to a file",
+			    "--report: \"%s\": use json, junit or github, "
+			    "optionally followed by :FILE",
 			    value);
 	c->report[c->reports].format = format;
 	c->report[c->reports++].file = colon ? colon + 1 : NULL;
@@ -97,7 +100,7 @@ int check_complete(const struct check *c)
 	if (!c->level && c->asked)
 		return fail(EXIT_USAGE,
 			    "--exitcode, --leaks, --suppressions and --report "
-			    "want --check");
+			    "require --check");
 	return CHECK_CHOSEN;
 }
 
@@ -330,7 +333,7 @@ static void check_report(const struct check_report *r, const struct notes *n)
 	report_named(r->format)(r->to, n);
 	bad = ferror(r->to);
 	if (r->file && (fclose(r->to) || bad))
-		fail(0, "--report: %s: it could not be written", r->file);
+		fail(0, "--report: %s: write error", r->file);
 }
 
 /* Print the numbers of errors, warnings and notes. */

@@ -54,8 +54,8 @@ static const struct command_option options[] = {
 	ADVERSARY_OPTIONS,
 	RECORD_OPTIONS,
 	OPTION_HEADING("Output"),
-	{ 'g', "github", NULL, "NAME=value lines, as the file $GITHUB_ENV takes them",
-	  "lines for a shell" },
+	{ 'g', "github", NULL, "print NAME=value lines, the format of the file $GITHUB_ENV",
+	  "shell commands" },
 	OPTIONS_END,
 };
 /* clang-format on */
@@ -108,8 +108,8 @@ static int cmd_env(int argc, char **argv)
 		value = getenv(names[i]);
 		if (print == print_line && value && strchr(value, '\n'))
 			return fail(1,
-				    "%s has a line break in it, which no "
-				    "line of a file can hold",
+				    "%s contains a line break, which "
+				    "--github cannot print",
 				    names[i]);
 	}
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++)

@@ -22,7 +22,7 @@
 
 static const char help[] =
 	"A rule is WHAT[:KEY=VALUE]...:EFFECT; --fault may be given several times,\n"
-	"and --fault @FILE has a rule a line, and comments behind #.\n"
+	"and --fault @FILE reads a file with one rule a line, and comments after #.\n"
 	"\n"
 	"WHAT                    EFFECT\n"
 	"ibv_NAME, ibv_NAM*      the verb fails: ENOMEM, EAGAIN, ...\n"
@@ -30,8 +30,8 @@ static const char help[] =
 	"rdma_resolve_addr       ETIMEDOUT, ADDR_ERROR=ERRNO: an event\n"
 	"rdma_resolve_route      ETIMEDOUT, ROUTE_ERROR=ERRNO: an event\n"
 	"rdma_connect            REJECTED[=REASON], ETIMEDOUT, UNREACHABLE=ERRNO: an\n"
-	"                        event; SILENT: no answer\n"
-	"wr                      a work request ends with LOC_LEN_ERR, LOC_QP_OP_ERR,\n"
+	"                        event; SILENT: no reply\n"
+	"wr                      a work request fails with LOC_LEN_ERR, LOC_QP_OP_ERR,\n"
 	"                        LOC_PROT_ERR, WR_FLUSH_ERR, MW_BIND_ERR, FATAL_ERR,\n"
 	"                        GENERAL_ERR, BAD_RESP_ERR, RETRY_EXC_ERR,\n"
 	"                        RNR_RETRY_EXC_ERR, REM_INV_REQ_ERR, REM_ACCESS_ERR,\n"
@@ -50,11 +50,11 @@ static const char help[] =
 	"prog=NAME               only in programs of that name\n"
 	"qp=N type=RC op=SEND,RDMA_WRITE wr_id=N\n"
 	"                        only of that QP, type, opcode, wr_id\n"
-	"nth=N every=N p=0.01    the Nth time; each Nth time; by chance: else each time\n"
-	"times=N                 at most so often; with nth=, so often from there on\n"
+	"nth=N every=N p=0.01    the Nth match; every Nth; with probability p: else each\n"
+	"times=N                 at most N times; with nth=, N times from there on\n"
 	"at=completion|post|recv\n"
-	"                        of qp, cq, port, device, process: what is counted\n"
-	"ms=N                    or when: so long after the device was opened\n"
+	"                        for qp, cq, port, device, process: what is counted\n"
+	"ms=N                    instead: N ms after the device was opened\n"
 	"\n"
 	"For example:\n"
 	"  --fault ibv_reg_mr:nth=5:ENOMEM\n"
@@ -62,8 +62,8 @@ static const char help[] =
 	"  --fault port:at=post:nth=10:DOWN=300\n"
 	"  --fault process:prog=server:nth=1000:KILL\n"
 	"\n"
-	"URXE_FAULT_SEED=N is what p= is drawn with, or the adversary's seed.\n"
-	"man urxe-faults has it all\n";
+	"URXE_FAULT_SEED=N is the seed of p=; the default is the adversary's seed.\n"
+	"man urxe-faults describes all rules\n";
 
 int explain_faults(void)
 {
@@ -133,12 +133,10 @@ int add_fault(const char *rule)
 		return fail_file(EXIT_USAGE, "--fault @: ", rule + 1, errno,
 				 "");
 	if (!faults_parse(&parsed, text, why, sizeof(why)))
-		ret = fail(
-			EXIT_USAGE,
-			"--fault: %s; urxe run --fault=help shows what there is",
-			why);
+		ret = fail(EXIT_USAGE, "--fault: %s; see urxe run --fault=help",
+			   why);
 	else if (i == parsed.n)
-		ret = fail(EXIT_USAGE, "--fault %s: there is no rule", rule);
+		ret = fail(EXIT_USAGE, "--fault %s: no rule", rule);
 	for (; i < parsed.n && !ret; i++)
 		ret = environment_add(parsed.rule[i].text);
 	free(text);
@@ -194,9 +192,10 @@ int faults_begin_run(void)
 			       fail(1, "no memory") :
 			       0;
 	unsetenv(FAULT_TALLY);
-	return fail(0,
-		    "--fault: %s: which of them never strikes cannot be said",
-		    strerror(errno));
+	return fail(
+		0,
+		"--fault: no counters: %s; rules that never strike are not reported",
+		strerror(errno));
 }
 
 /* Report the rule if it was never applied: then the test covered nothing. */
@@ -207,11 +206,11 @@ static void fault_say_met(const struct fault_rule *r)
 	if (load_relaxed(&tally[r->index].struck))
 		return;
 	if (fitted)
-		fail(0, "--fault: \"%s\" never struck: it fitted %llu time%s",
+		fail(0, "--fault: \"%s\" never struck: it matched %llu time%s",
 		     r->text, (unsigned long long)fitted,
 		     fitted == 1 ? "" : "s");
 	else
-		fail(0, "--fault: \"%s\" never struck: nothing fitted it",
+		fail(0, "--fault: \"%s\" never struck: nothing matched it",
 		     r->text);
 }
 

@@ -41,7 +41,7 @@ static int set_payload(const char *payload)
 	if (*payload)
 		n = number(payload, TRACE_MAX_PAYLOAD);
 	if (!n)
-		return fail(EXIT_USAGE, "--trace-payload: 1 to %u bytes",
+		return fail(EXIT_USAGE, "--trace-payload: use 1 to %u bytes",
 			    TRACE_MAX_PAYLOAD);
 	snprintf(bytes, sizeof(bytes), "%u", (unsigned int)n);
 	return setenv("URXE_TRACE_PAYLOAD", bytes, 1) ? fail(1, "no memory") :
@@ -58,7 +58,7 @@ static int slots_of(const char *records, uint32_t *slots)
 		return 0;
 	wanted = number(records, TRACE_MAX_SLOTS);
 	if (!wanted)
-		return fail(EXIT_USAGE, "--trace-records: 1 to %u",
+		return fail(EXIT_USAGE, "--trace-records: use 1 to %u",
 			    TRACE_MAX_SLOTS);
 	for (*slots = TRACE_MIN_SLOTS; *slots < wanted; *slots *= 2)
 		;
@@ -76,7 +76,7 @@ static int set_trace(const char *path, uint32_t slots)
 
 	if (!whole)
 		return fail(1, "--trace: %s: %s", path,
-			    ret == -EINVAL ? "is no regular file" :
+			    ret == -EINVAL ? "not a regular file" :
 					     strerror(ret ? -ret : errno));
 	ret = setenv("URXE_TRACE", whole, 1);
 	free(whole);
@@ -89,7 +89,7 @@ int record_set_environment(const struct record_options *o)
 	int ret;
 
 	if (!o->path && (o->records || o->payload))
-		return fail(EXIT_USAGE, "--trace-%s wants --trace",
+		return fail(EXIT_USAGE, "--trace-%s requires --trace",
 			    o->records ? "records" : "payload");
 	if (!o->path)
 		return 0;

@@ -18,10 +18,10 @@ struct record_options {
 	OPTION_HEADING("Trace"),					\
 	{ 'T', "trace", "FILE", "record verbs, WRs and errors in FILE for " \
 	  "urxe trace", "no trace" },					\
-	{ 'R', "trace-records", "N", "room of each thread, which overwrites " \
-	  "its oldest records", "16384" },				\
+	{ 'R', "trace-records", "N", "number of records of each thread, which " \
+	  "overwrites its oldest ones", "16384" },			\
 	{ 'P', "trace-payload", "[=BYTES]", "record the first BYTES of each " \
-	  "message as well, 256 if not said", "none" }
+	  "message as well, 256 by default", "none" }
 /* clang-format on */
 /*
  * Store the argument arg (may be NULL) of option c.  Return false if c is not

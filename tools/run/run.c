@@ -55,8 +55,8 @@ static int set_preload(const char *lib)
 
 	if (strpbrk(lib, ": "))
 		return fail(1,
-			    "LD_PRELOAD cannot hold the path \"%s\": it has "
-			    "a space or a colon in it",
+			    "LD_PRELOAD cannot contain the path \"%s\": the "
+			    "path has a space or a colon",
 			    lib);
 	if (old && has_entry(old, lib))
 		return 0;
@@ -144,11 +144,12 @@ static void warn_unreachable(const char *cmd)
 	/* -1 if it is executable and not readable */
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && is_static(fd))
-		fail(0, "%s is statically linked: it will not see the device",
+		fail(0,
+		     "%s is statically linked: the device is not visible to the program",
 		     path);
 	else if (is_secure(path) && !(fd >= 0 && is_script(fd)))
 		fail(0,
-		     "%s is set-user-ID, set-group-ID or has capabilities: the dynamic linker loads no preload library into it, and it will not see the device; run a copy without them",
+		     "%s is set-user-ID, set-group-ID or has capabilities: the dynamic linker ignores LD_PRELOAD, and the device is not visible to the program; run a copy without these attributes",
 		     path);
 	if (fd >= 0)
 		close(fd);
@@ -163,7 +164,7 @@ static void warn_taken(const char *dir)
 	char by[128];
 
 	if (place_is_taken(by, sizeof(by)))
-		fail(0, "%s and not used: the fabric is %s", by, dir);
+		fail(0, "%s and is not used: the fabric is %s", by, dir);
 }
 
 int set_environment(const char *fabric, bool host)
@@ -177,9 +178,9 @@ int set_environment(const char *fabric, bool host)
 	warn_taken(dir);
 	if (find_libraries(preload, sizeof(preload), provider_dir,
 			   sizeof(provider_dir)))
-		return fail(1, "liburxe-kshim.so is neither beside this "
+		return fail(1, "liburxe-kshim.so is neither next to this "
 			       "program nor in " URXE_LIBDIR
-			       "; build all targets, or meson install");
+			       "; build all targets, or run meson install");
 	ret = set_preload(preload);
 	if (ret)
 		return ret;
@@ -237,7 +238,7 @@ static int no_interpreter(const char *path)
 	if (!script)
 		return fail(
 			EXIT_NOT_FOUND,
-			"%s: its dynamic linker does not exist (readelf -l shows which it is)",
+			"%s: its dynamic linker does not exist (readelf -l prints the path)",
 			path);
 	return fail(EXIT_NOT_FOUND, "%s: its interpreter %.*s does not exist",
 		    path, (int)strcspn(line + 2, "\r\n"), line + 2);
@@ -252,10 +253,10 @@ static int not_found(const char *cmd)
 		return fail_file(EXIT_NOT_FOUND, "", cmd, ENOENT, "");
 	if (package)
 		return fail(EXIT_NOT_FOUND,
-			    "%s: %s; Debian has it in %s: "
+			    "%s: %s; the Debian package is %s: "
 			    "apt install %s",
 			    cmd, strerror(ENOENT), package, package);
-	fail(0, "there is no program %s in the directories of PATH: %s", cmd,
+	fail(0, "no program %s in the directories of PATH: %s", cmd,
 	     path ? path : "");
 	if (!access(cmd, X_OK))
 		fail(0, "did you mean ./%s?", cmd);
@@ -308,7 +309,7 @@ static int run_shell(const struct trial *t)
 		return usage();
 	}
 	if (t->limit)
-		return fail(EXIT_USAGE, "--timeout wants a command to run");
+		return fail(EXIT_USAGE, "--timeout requires a COMMAND");
 	ret = trial_set_environment(t);
 	if (ret)
 		return ret;
@@ -325,21 +326,21 @@ static const struct command_option options[] = {
 	  "RLIMIT_MEMLOCK (ulimit -l), as a NIC does for a user", "no limit" },
 	OPTION_HEADING("Adversary, faults and time"),
 	ADVERSARY_OPTIONS,
-	{ 'F', "fault", "RULE|@FILE", "fail something on purpose; may be repeated; "
+	{ 'F', "fault", "RULE|@FILE", "inject a fault; may be repeated; "
 	  "--fault=help lists the rules", "none" },
-	{ 't', "timeout", "TIME", "end COMMAND and what it started after TIME seconds, "
-	  "also 2m or 1h; exit status 124", "none" },
+	{ 't', "timeout", "TIME", "terminate COMMAND and all processes that it "
+	  "started after TIME seconds, also 2m or 1h; exit status 124", "none" },
 	OPTION_HEADING("Referee"),
-	{ 'C', "check", "[=LEVEL]", "report what COMMAND does that works here and is "
-	  "wrong: error, warning or note, each with those before it",
+	{ 'C', "check", "[=LEVEL]", "report misuse that urxe tolerates and a NIC may "
+	  "not; LEVEL is error, warning or note, and includes the levels before it",
 	  "off; warning if LEVEL is not given" },
-	{ 'e', "exitcode", "N", "exit with N if something is found and COMMAND exits "
-	  "with 0", "as COMMAND" },
-	{ 'l', "leaks", NULL, "objects that are left at exit are warnings", "notes" },
-	{ 's', "suppressions", "FILE", "findings not to report, a RULE:PATTERN a line",
+	{ 'e', "exitcode", "N", "exit with N if the referee has findings and COMMAND "
+	  "exits with 0", "as COMMAND" },
+	{ 'l', "leaks", NULL, "report objects that are left at exit as warnings", "notes" },
+	{ 's', "suppressions", "FILE", "findings not to report, one RULE:PATTERN a line",
 	  "none" },
 	{ 'r', "report", "FORMAT[:FILE]", "write all findings at the end: json, junit "
-	  "or github; may be repeated", "none; to standard error" },
+	  "or github; may be repeated", "none; without FILE to standard error" },
 	RECORD_OPTIONS,
 	OPTIONS_END,
 };

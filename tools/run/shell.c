@@ -108,7 +108,7 @@ char **shell_words(const char *fabric)
 		set_prompt(name, fabric);
 	}
 	fprintf(stderr,
-		"urxe: %s with the device urxe0, in fabric %s; exit ends it\n",
+		"urxe: starting %s with the device urxe0 in fabric %s; type exit to leave it\n",
 		name, fabric);
 	return words;
 }

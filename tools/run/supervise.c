@@ -289,7 +289,7 @@ void ending_describe(const struct ending *e, char *text, int len)
 	size_t n = (size_t)len;
 
 	if (e->late)
-		snprintf(text, n, "its time was over");
+		snprintf(text, n, "time limit expired");
 	else if (WIFSIGNALED(e->status))
 		snprintf(text, n, "signal %d (%s)", WTERMSIG(e->status),
 			 strsignal(WTERMSIG(e->status)));

@@ -29,18 +29,18 @@ static int list_knobs(void)
 	puts("--adversary=[LEVEL,][SEED][,KNOB=VALUE...]\n"
 	     "--adversary=[LEVEL,]sweep:N|FIRST-LAST[,KNOB=VALUE...]\n\n"
 	     "LEVEL is hardware: the device does what shipping NICs are known to do;\n"
-	     "or specification, the default: all that is allowed.  SEED is a number;\n"
-	     "without it one is drawn.  VALUE is how many of 1000 meet the knob, or a\n"
-	     "percentage as 2% or 0.5%.  The word none turns off all knobs that are\n"
-	     "not named after it.\n\n"
-	     "knob      hardware  specification  what meets it");
+	     "or specification, the default: it does all that is allowed.  SEED is a\n"
+	     "number; the default is random.  VALUE is a probability: a number out of\n"
+	     "1000, or a percentage such as 2% or 0.5%; of ticks it is a count.  The\n"
+	     "word none turns off all knobs that are not named after it.\n\n"
+	     "knob      hardware  specification  what it affects");
 	for (i = 0; i < KNOBS; i++) {
 		k = &adversary_knobs[i];
 		printf("%-9s %8u %14u  %s\n", k->name,
 		       k->preset[ADVERSARY_HARDWARE],
 		       k->preset[ADVERSARY_SPECIFICATION], k->meaning);
 	}
-	puts("\ndocs/adversary.md says more on each");
+	puts("\ndocs/adversary.md describes each knob");
 	return 0;
 }
 
@@ -86,8 +86,8 @@ static int variable_check(const char *value, const char *what)
 
 	if (adversary_parse(&a, value, "", why, sizeof(why)))
 		return TRIAL_CHOSEN;
-	return fail(EXIT_USAGE, "%s: %s; urxe run --adversary=help says more",
-		    what, why);
+	return fail(EXIT_USAGE, "%s: %s; see urxe run --adversary=help", what,
+		    why);
 }
 
 static bool is_first_seed(const char *text, size_t len)
@@ -179,10 +179,9 @@ int trial_limit(struct trial *t, const char *value)
 			if (t->limit)
 				return TRIAL_CHOSEN;
 		}
-	return fail(
-		EXIT_USAGE,
-		"--timeout: \"%s\": it is a number of seconds, or as 2m, 1h",
-		value);
+	return fail(EXIT_USAGE,
+		    "--timeout: \"%s\": use a number of seconds, or as 2m, 1h",
+		    value);
 }
 
 static int variable_set(const struct trial *t, uint64_t seed)
@@ -206,7 +205,9 @@ int trial_set_environment(const struct trial *t)
 		return ret == TRIAL_CHOSEN ? 0 : ret;
 	}
 	if (t->sweep)
-		return fail(EXIT_USAGE, "a sweep wants a command to run");
+		return fail(
+			EXIT_USAGE,
+			"--adversary=sweep requires urxe run with a COMMAND");
 	if (t->drawn)
 		fail(0, "the adversary's seed is %llu",
 		     (unsigned long long)t->first);
@@ -244,11 +245,11 @@ static void trial_say_failed(const struct trial *t, uint64_t seed,
 	ending_describe(e, how, sizeof(how));
 	if (!t->adversary) {
 		if (e->late)
-			fail(0, "it was ended: %s", how);
+			fail(0, "the command was terminated: %s", how);
 		return;
 	}
 	fail(0,
-	     "failed under the adversary with seed %llu: %s; the same again:",
+	     "failed under the adversary with seed %llu: %s; to repeat the run:",
 	     (unsigned long long)seed, how);
 	trial_print(t, seed);
 }
@@ -332,8 +333,8 @@ static void trial_compare(const struct trial *t, char **argv, uint64_t seed)
 	fail(0, "seed %llu %s", (unsigned long long)seed,
 	     ending_is_failure(&e) ?
 		     "fails with --adversary=hardware, too" :
-		     "passes with --adversary=hardware: the failure needs what "
-		     "the specification allows and NICs are not known to do");
+		     "passes with --adversary=hardware: the failure needs "
+		     "behaviour that the specification allows and NICs are not known to have");
 }
 
 /* Run the seeds, without the final reports of the referee. */

@@ -17,19 +17,19 @@
 #define DEVICE_OPTIONS							\
 	OPTION_HEADING("Device"),					\
 	{ 'f', "fabric", "NAME", "programs in the same fabric reach each " \
-	  "other; it is made if needed", "$URXE_FABRIC or default" },	\
+	  "other; it is created if needed", "$URXE_FABRIC or default" },	\
 	{ 'H', "with-host-devices", NULL, "show the RDMA devices of the host " \
 	  "as well", "hidden" },					\
-	{ 'a', "adopt", NULL, "peers map the memory that is registered, which " \
-	  "is faster", "the kernel copies" },				\
+	{ 'a', "adopt", NULL, "let peers map registered memory, which is " \
+	  "faster", "the kernel copies" },				\
 	{ 'w', "wire", "[=ADDRESS|INTERFACE]", "reach other hosts over RoCE " \
-	  "v2, from the default address if none is given", "this host alone" }
+	  "v2, from the default address if none is given", "this host only" }
 #define ADVERSARY_OPTIONS						\
 	{ 'A', "adversary", "[=[LEVEL,][SEED|sweep:N][,KNOB=VALUE...]]", \
 	  "do all that the specification lets a device do, or, with the " \
 	  "LEVEL hardware, all that NICs are known to do; the same SEED "	\
 	  "repeats a run, sweep:N tries seeds 1 to N until one fails, "	\
-	  "--adversary=help lists the knobs", "off; without a SEED one is drawn" }
+	  "--adversary=help lists the knobs", "off; a random SEED if none is given" }
 /* clang-format on */
 
 struct trial {

@@ -234,11 +234,11 @@ static bool is_screen(void)
 
 /* clang-format off */
 static const struct command_option options[] = {
-	{ 'f', "fabric", "NAME", "this fabric", "$URXE_FABRIC or default" },
-	{ '1' | OPTION_SHORT, "once", NULL, "print it once", "until q is typed" },
-	{ 'j', "json", NULL, "print it once, as JSON", "a table" },
-	{ 's', "sort", "KEY", "waits, pid, name, qpn, packets or bytes", "waits" },
-	{ 'd' | OPTION_SHORT, "delay", "SECONDS", "time between two looks, 0.1 to 5", "1" },
+	{ 'f', "fabric", "NAME", "name of the fabric", "$URXE_FABRIC or default" },
+	{ '1' | OPTION_SHORT, "once", NULL, "print the table once", "until q is typed" },
+	{ 'j', "json", NULL, "print JSON, once", "a table" },
+	{ 's', "sort", "KEY", "sort by waits, pid, name, qpn, packets or bytes", "waits" },
+	{ 'd' | OPTION_SHORT, "delay", "SECONDS", "time between updates, 0.1 to 5", "1" },
 	OPTIONS_END,
 };
 /* clang-format on */
@@ -281,7 +281,7 @@ const struct command command_top = {
 	.name = "top",
 	.run = cmd_top,
 	.operands = "",
-	.what = "Show the QPs of a fabric, live: what they do and what waits.",
+	.what = "Show the QPs of a fabric live, with their rates and waits.",
 	.options = options,
 };
 /* clang-format on */

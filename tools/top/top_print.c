@@ -123,13 +123,14 @@ static void page_head(struct page *p, const struct top *t)
 		fabric_name(t), port_is_up(v) ? "ACTIVE" : "DOWN", v->qps,
 		v->cqs, v->ctxs, scaled((double)v->dm_bytes),
 		scaled((double)v->dev->dm_bytes));
-	page_line(p,
-		  "%s packets/s, %sB/s, %s RNR NAKs/s, %s timeouts/s; %u stall",
-		  scaled(top_counter(t, URXE_CNT_XMIT_PACKETS)),
-		  scaled(4 * top_counter(t, URXE_CNT_XMIT_DATA)),
-		  scaled(top_counter(t, URXE_CNT_RNR_NAK)),
-		  scaled(top_counter(t, URXE_CNT_ACK_TIMEOUT)),
-		  stalls_count(&t->stalls, STALL_STALLS));
+	page_line(
+		p,
+		"%s packets/s, %sB/s, %s RNR NAKs/s, %s timeouts/s; %u stalled",
+		scaled(top_counter(t, URXE_CNT_XMIT_PACKETS)),
+		scaled(4 * top_counter(t, URXE_CNT_XMIT_DATA)),
+		scaled(top_counter(t, URXE_CNT_RNR_NAK)),
+		scaled(top_counter(t, URXE_CNT_ACK_TIMEOUT)),
+		stalls_count(&t->stalls, STALL_STALLS));
 	page_line(p, "");
 	page_line(p, "%7s  %-12s %-8s %-4s %-5s %-8s %6s %5s %5s %-20s %6s %6s",
 		  "PID", "PROGRAM", "QP", "TYPE", "STATE", "PEER", "PKT/S",

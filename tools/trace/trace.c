@@ -70,14 +70,14 @@ static void tell_losses(const struct trace_input *in, unsigned int n)
 
 	for (i = 0; i < n; i++) {
 		if (trace_input_lost(&in[i]))
-			fail(0, "%s: %llu threads found no room for records",
+			fail(0, "%s: no space for the records of %llu threads",
 			     in[i].path,
 			     (unsigned long long)trace_input_lost(&in[i]));
 		for (j = 0; j < in[i].threads; j++) {
 			trace_who(in[i].thread[j], who);
 			if (in[i].thread[j]->lost)
 				fail(0,
-				     "%s: %s overwrote its first records; --trace-records has room for more",
+				     "%s: %s overwrote its first records; to keep more, use --trace-records",
 				     in[i].path, who);
 		}
 	}
@@ -125,7 +125,7 @@ static FILE *open_output(const char *path)
 	FILE *to;
 
 	if (trace_is_there(path)) {
-		fail(1, "%s is a trace: it is not written over", path);
+		fail(1, "%s is a trace and is not overwritten", path);
 		return NULL;
 	}
 	to = fopen(path, "we");
@@ -183,13 +183,13 @@ static int show_files(char **path, unsigned int n, const struct filter *f,
 
 /* clang-format off */
 static const struct command_option options[] = {
-	OPTION_HEADING("Lines of text"),
-	{ 'e', "errors", NULL, "only what failed, what waits, and why", "all" },
-	{ 'q', "qp", "QPN", "only of this QP, and what arrived there", "all" },
-	{ 'w', "wr-id", "N", "only of WRs with this wr_id", "all" },
-	{ 'p', "program", "NAME|PID", "only of this program or process", "all" },
-	{ 'f', "follow", NULL, "go on with what is recorded from now on", "end" },
-	OPTION_HEADING("Other forms"),
+	OPTION_HEADING("Records as lines"),
+	{ 'e', "errors", NULL, "only failures and waits, with their reasons", "all" },
+	{ 'q', "qp", "QPN", "only this QP, and messages that arrived there", "all" },
+	{ 'w', "wr-id", "N", "only WRs with this wr_id", "all" },
+	{ 'p', "program", "NAME|PID", "only this program or process", "all" },
+	{ 'f', "follow", NULL, "continue with new records as they are written", "end" },
+	OPTION_HEADING("Other formats"),
 	{ 'j', "json", NULL, "a JSON object on a line for each record", "text" },
 	{ 'C', "pcap", "OUT", "write packets for Wireshark to OUT", "text" },
 	{ 'P', "perfetto", "OUT", "write JSON for ui.perfetto.dev to OUT", "text" },
@@ -234,7 +234,7 @@ static int cmd_trace(int argc, char **argv)
 	if (write && (follow || filter_is_any(&f) || print != trace_print))
 		return fail(
 			2,
-			"--errors, --follow, --json, --program, --qp and --wr-id are of lines on standard output");
+			"--errors, --follow, --json, --program, --qp and --wr-id cannot be combined with --html, --pcap or --perfetto");
 	return show_files(argv + optind, (unsigned int)(argc - optind), &f,
 			  print, follow, write, out);
 }
@@ -244,7 +244,7 @@ const struct command command_trace = {
 	.name = "trace",
 	.run = cmd_trace,
 	.operands = "FILE...",
-	.what = "Show what urxe run --trace recorded, as text or in another form.",
+	.what = "Show the records of urxe run --trace, as text or in another format.",
 	.options = options,
 	.examples = "  urxe trace --errors t.urxe\n"
 		    "  urxe trace --html t.html t.urxe\n",

@@ -36,13 +36,15 @@ int trace_input_open(struct trace_input *in, const char *path)
 		return fail_file(1, "", path, errno,
 				 "; urxe run --trace FILE records one");
 	if (!read_at(in, &head, sizeof(head), 0) || head.magic != TRACE_MAGIC)
-		return fail(1, "%s is not a trace of urxe's", path);
+		return fail(1, "%s is not a urxe trace", path);
 	if (head.version != TRACE_VERSION)
-		return fail(1, "%s is of version %u, and this is urxe of %u",
-			    path, head.version, TRACE_VERSION);
+		return fail(
+			1,
+			"%s has trace format version %u; this urxe reads version %u",
+			path, head.version, TRACE_VERSION);
 	if (head.slots < TRACE_MIN_SLOTS || head.slots > TRACE_MAX_SLOTS ||
 	    head.slots & (head.slots - 1))
-		return fail(1, "%s: its head is damaged", path);
+		return fail(1, "%s: the header is damaged", path);
 	in->slots = head.slots;
 	in->wall = head.wall;
 	memcpy(in->boot, head.boot, TRACE_BOOT - 1);
@@ -75,7 +77,7 @@ int trace_input_fits(const struct trace_input *in,
 		return 0;
 	return fail(
 		1,
-		"%s and %s are of two machines, or of one before and after it was booted: their clocks have nothing in common",
+		"%s and %s are of two machines or two boots: their clocks cannot be compared",
 		first->path, in->path);
 }
 
@@ -302,7 +304,8 @@ static int ring_fail(const struct trace_thread *t, const char *what)
 	char who[TRACE_WHO];
 
 	trace_who(t, who);
-	return fail(1, "%s: the ring of %s %s", t->input->path, who, what);
+	return fail(1, "%s: the ring buffer of %s %s", t->input->path, who,
+		    what);
 }
 
 /*
@@ -340,10 +343,10 @@ static int records_read(struct trace_thread *t, struct trace_batch *b,
 		return fail(1, "no memory");
 	}
 	if (!slots_read(t, load_relaxed(&r->slots), copy, from, to))
-		return ring_fail(t, "is cut off");
+		return ring_fail(t, "is truncated");
 	atomic_thread_fence(memory_order_acquire);
 	if (!ring_look(t, r))
-		return ring_fail(t, "is cut off");
+		return ring_fail(t, "is truncated");
 	begin = ring_begin(t, r, to);
 	if (begin < from) /* `oldest` went backwards: the file is damaged */
 		begin = from;
@@ -358,10 +361,10 @@ static int thread_read(struct trace_thread *t, struct trace_batch *b)
 	uint64_t to;
 
 	if (!ring_look(t, &r))
-		return ring_fail(t, "is cut off");
+		return ring_fail(t, "is truncated");
 	to = load_relaxed(&r.written);
 	if (!ring_look(t, &r))
-		return ring_fail(t, "is cut off");
+		return ring_fail(t, "is truncated");
 	if (!ring_is_sound(t, &r, to))
 		return ring_fail(t, "is damaged");
 	return to == t->seen ? 0 : records_read(t, b, &r, to);

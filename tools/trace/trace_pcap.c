@@ -112,14 +112,13 @@ static void say_payload(char *text, size_t n, const struct wire_packet *p)
 	if (!(wire_parts(p->bth.opcode) & WIRE_HAS(PAYLOAD)) || !p->length)
 		return;
 	if (p->known >= p->length)
-		add(text, n, "; the payload is the program's");
+		add(text, n, "; the payload is recorded");
 	else if (p->known)
 		add(text, n,
-		    "; the first %u bytes of the payload are the program's, the others are not recorded and are zeros here",
+		    "; the first %u bytes of the payload are recorded, the others are zeros",
 		    p->known);
 	else
-		add(text, n,
-		    "; the payload is not recorded, and is zeros here");
+		add(text, n, "; the payload is not recorded, and is zeros");
 }
 
 static void put_of_wr(void *arg, const struct wire_packet *p, uint64_t i,
@@ -137,7 +136,8 @@ static void put_of_wr(void *arg, const struct wire_packet *p, uint64_t i,
 	say_payload(text, sizeof(text), p);
 	if (left_out)
 		add(text, sizeof(text),
-		    "; %" PRIu64 " packets before it are left out", left_out);
+		    "; %" PRIu64 " packets before this one are left out",
+		    left_out);
 	pcap_put(a->o, a->r, a->path, p, text);
 }
 
@@ -511,7 +511,7 @@ static const char *name_of_answer(const struct life *w)
 		return "READ response";
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		return "atomic's response";
+		return "atomic response";
 	case WR_FLUSH:
 	case WR_ATOMIC_WRITE:
 		return "response";
@@ -573,7 +573,7 @@ static void goes_on(struct pcap *o, const struct trace_record *r,
 	struct end *e = end_of(o, w->qp);
 
 	if (e->waits == w)
-		request(o, r, w, "again");
+		request(o, r, w, "retransmission");
 	e->waits = NULL;
 }
 
@@ -657,14 +657,15 @@ static void pcap_real(struct pcap *o, const struct trace_record *r)
 		p.path.hop_limit = HOP_LIMIT; /* the default of the system */
 	bth = wire_put_network(&p.path, p.bytes, bytes, &ip);
 	n = real_bytes(o, r, bth);
-	add(text, sizeof(text), "%s[%d] %s it; ICRC 0x%08x", r->thread->program,
-	    r->thread->pid, p.in ? "received" : "sent", p.icrc);
+	add(text, sizeof(text), "%s[%d] %s this packet; ICRC 0x%08x",
+	    r->thread->program, r->thread->pid, p.in ? "received" : "sent",
+	    p.icrc);
 	if (p.refusal)
 		add(text, sizeof(text), "; refused: %s",
 		    wire_refusal_name(p.refusal));
 	if (n < p.bytes)
 		add(text, sizeof(text),
-		    "; from its byte %u on the payload is not recorded, and is zeros here",
+		    "; the payload from byte %u of the packet on is not recorded, and is zeros",
 		    n);
 	if (n < p.bytes && p.bytes <= TRACE_PACKET_MOST) {
 		memset(bth + n, 0, p.bytes - n);
@@ -721,7 +722,7 @@ int trace_pcap(FILE *to, const struct trace_batch *b)
 		ret = ends_make(o);
 	pcapng_begin(
 		to, "urxe0",
-		"what a wire would have carried, and what it did, of a trace by urxe");
+		"urxe trace: packets that a wire would have carried, and packets exchanged with other hosts");
 	if (b->records)
 		o->wall = b->record[0].thread->input->wall;
 	for (i = 0; i < b->records && !ret; i++)
@@ -729,7 +730,7 @@ int trace_pcap(FILE *to, const struct trace_batch *b)
 	if (o->unknown)
 		fail(0,
 		     "%" PRIu64
-		     " times a WR went out of a QP whose attributes are not in the trace: there are no packets of them",
+		     " requests have no packets: the attributes of their QPs are not in the trace",
 		     o->unknown);
 	lives_free(&o->lives);
 	gsis_free(o->gsi);

@@ -114,7 +114,7 @@ static const struct names tables[] = {
 	{ "wait",
 	  false,
 	  { [1] = "a receive of the responder (RNR)",
-	    "an answer of the responder" } },
+	    "a response of the responder" } },
 };
 
 static const char *const receives[] = { "RECV", "RECV_RDMA_WITH_IMM" };

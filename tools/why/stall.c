@@ -159,7 +159,7 @@ static void stall_of_context(struct stalls *s, const struct view_ctx *c)
 	out = stall_add(s, "async-kept", &c->process, c->kept);
 	stall_says(
 		out,
-		"%u asynchronous events are not written: their channel is full, or they are to come late",
+		"%u asynchronous events are not written to the channel: it is full, or the adversary delays them",
 		c->kept);
 	stall_ends(out, "ibv_get_async_event by %s", process_name(&c->process));
 }

@@ -59,7 +59,7 @@ static const char *armed_word(const struct view_cq *q)
 	case URXE_ARM_NONE:
 		return "not armed";
 	case URXE_ARM_SOLICITED:
-		return "armed for solicited ones";
+		return "armed for solicited completions";
 	default:
 		return "armed";
 	}
@@ -91,7 +91,7 @@ static void call_of_cq_event(struct stall *out, const struct view *v,
 	if (!n) {
 		out->level = STALL_STALLS;
 		stall_says(out,
-			   ": no CQ has this channel, so no event can come");
+			   ": no CQ uses this channel, so no event can arrive");
 	}
 	stall_ends(out, "a completion in a CQ that is armed");
 }
@@ -160,17 +160,16 @@ static void call_of_quiesce(struct stall *out, const struct view *v,
 
 	if (i < URXE_MAX_QP)
 		q = view_qp(v, URXE_DIR_QPN(load_relaxed(&v->dev->qp[i])));
-	stall_says(out,
-		   "waits in %s until a request that uses the object is done",
+	stall_says(out, "waits in %s until no request uses the object",
 		   calls[load_relaxed(&c->kind)]);
 	if (!q) {
-		stall_ends(out, "the end of its copying");
+		stall_ends(out, "the end of the copy");
 		return;
 	}
-	stall_says(out, ": QP 0x%x of %s is in the middle of it", q->qpn,
+	stall_says(out, ": QP 0x%x of %s executes such a request", q->qpn,
 		   process_name(&q->process));
 	if (process_is_stopped(&q->process))
-		stall_says(out, ", and is stopped");
+		stall_says(out, ", and the process is stopped");
 	out->peer = q->qpn;
 	stall_ends(out, "SIGCONT or SIGKILL to %s", process_name(&q->process));
 }
@@ -188,7 +187,7 @@ static void call_of(struct stalls *s, const struct view *v,
 		out = stall_of_call(s, c, p, "get-async-event");
 		out->level = STALL_IDLE;
 		stall_says(out, "waits in ibv_get_async_event");
-		stall_ends(out, "an asynchronous event of its context");
+		stall_ends(out, "an asynchronous event of the context");
 		break;
 	case URXE_CALL_GET_CM_EVENT:
 		out = stall_of_call(s, c, p, "get-cm-event");
@@ -243,13 +242,13 @@ static void stall_of_failed(struct stalls *s, const struct view *v,
 			   (unsigned long long)r.wr_id,
 			   reason_status_name(r.status), r.status);
 	} else if (r.qpn) {
-		stall_says(out, "it refused %s wr_id %llu of QP 0x%x: ",
+		stall_says(out, "refused %s wr_id %llu of QP 0x%x: ",
 			   reason_op_name(r.opcode),
 			   (unsigned long long)r.wr_id, r.qpn);
 	} else {
-		stall_says(out, "it was broken: ");
+		stall_says(out, "moved to ERR: ");
 	}
-	stall_says(out, "%s%s; the rule: %s; mostly: %s", text,
+	stall_says(out, "%s%s; rule: %s; usual cause: %s", text,
 		   view_qp(v, qpn) ? "" : "; the QP is destroyed",
 		   reason_source(&r), reason_cause(&r));
 }

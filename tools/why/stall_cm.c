@@ -64,10 +64,10 @@ static void stall_of_connect(struct stalls *s, const struct view *v,
 		return;
 	out = stall_add(s, "cm-connect", &p,
 			(uint64_t)id->gen << 32 | cm_id_ref(cm, id));
-	stall_says(out, "rdma_connect to port %u waits for an answer",
+	stall_says(out, "rdma_connect to port %u waits for a reply",
 		   be16toh(id->dst.in.sin_port));
 	if (id->flags & CM_F_UNSENT) {
-		stall_says(out, ": the port is down");
+		stall_says(out, ": the RDMA port is down");
 		stall_ends(out, "urxe port up");
 	} else if (id_process(v, cm,
 			      cm_deref(cm, parked ? id->listener : id->peer),
@@ -83,8 +83,8 @@ static void stall_of_connect(struct stalls *s, const struct view *v,
 				    "rdma_accept or rdma_reject by %s",
 			   process_name(&q));
 	} else {
-		stall_says(out, ": nobody is there");
-		stall_ends(out, "its timeout");
+		stall_says(out, ": the peer is gone or on another host");
+		stall_ends(out, "the CM timeout");
 	}
 }
 
@@ -102,9 +102,10 @@ static void stall_of_request(struct stalls *s, const struct view *v,
 		return;
 	out = stall_add(s, "cm-accept", &p,
 			(uint64_t)id->gen << 32 | cm_id_ref(cm, id));
-	stall_says(out, "a connection request waits to be accepted");
+	stall_says(out, "a connection request");
 	if (id_process(v, cm, cm_deref(cm, id->peer), &q))
-		stall_says(out, ", of %s", process_name(&q));
+		stall_says(out, " from %s", process_name(&q));
+	stall_says(out, " is neither accepted nor rejected");
 	stall_ends(out, "rdma_accept or rdma_reject by %s", process_name(&p));
 }
 
@@ -180,12 +181,14 @@ static void stalls_of_listeners(struct stalls *s, const struct view *v)
 		if (l.waiting || l.parked)
 			stall_says(
 				out,
-				"; %u requests are not fetched, and %u wait for room",
+				"; %u requests are not fetched, %u exceed the backlog",
 				l.waiting, l.parked);
-		stall_ends(out,
-			   l.waiting ? "rdma_get_cm_event by %s" :
-				       "rdma_connect to it, or %s itself",
-			   process_name(&l.process));
+		stall_ends(
+			out,
+			l.waiting ?
+				"rdma_get_cm_event by %s" :
+				"rdma_connect to the listener, or rdma_destroy_id by %s",
+			process_name(&l.process));
 	}
 }
 
@@ -200,16 +203,16 @@ struct awaited {
 static const struct awaited *id_awaits(const struct cm_id *id)
 {
 	static const struct awaited
-		request = { "CONNECT_REQUEST", "rdma_connect to it" },
-		address = { "ADDR_RESOLVED", "its timeout" },
-		route = { "ROUTE_RESOLVED", "its timeout" },
+		request = { "CONNECT_REQUEST", "rdma_connect to the listener" },
+		address = { "ADDR_RESOLVED", "the timeout" },
+		route = { "ROUTE_RESOLVED", "the timeout" },
 		response = { "CONNECT_RESPONSE or ESTABLISHED",
-			     "rdma_accept or rdma_reject at the other end" },
+			     "rdma_accept or rdma_reject by the peer" },
 		established = { "ESTABLISHED",
-				"the first rdma_get_cm_event of the other end, or a message of it" },
+				"the first rdma_get_cm_event of the peer, or a message from the peer" },
 		disconnected = { "DISCONNECTED",
-				 "rdma_disconnect at either end" },
-		timewait = { "TIMEWAIT_EXIT", "time" };
+				 "rdma_disconnect by either end" },
+		timewait = { "TIMEWAIT_EXIT", "the end of the timewait state" };
 
 	if (id->cma == CMA_LISTEN)
 		return &request;
@@ -256,7 +259,7 @@ static void stall_says_peer(struct stall *out, const struct view *v,
 		stall_says(out, " (%s%s)", process_name(&p),
 			   process_is_stopped(&p) ? ", which is stopped" : "");
 	else if (cm_is_remote(id))
-		stall_says(out, " (another host, which may be gone)");
+		stall_says(out, " (on another host, which may be down)");
 	if (q)
 		stall_says(out, ", whose QP 0x%x is in %s", q->qpn,
 			   reason_state_name(
@@ -301,7 +304,7 @@ void stall_of_cm_channel(struct stall *out, const struct view *v, uint64_t ino)
 	out->level = STALL_STALLS;
 	stall_says(
 		out,
-		", and no rdma_cm_id of its channel is resolved, connected or listening: no event can come");
+		", and no rdma_cm_id of the channel is resolving, connecting, connected or listening: no event can arrive");
 }
 
 void stalls_of_cm(struct stalls *s, const struct view *v)

@@ -47,14 +47,15 @@ static bool cq_events(struct stalls *s, const struct view_cq *q)
 	if ((!unread || unread > INT32_MAX) && !pending)
 		return false;
 	out = stall_of_cq(s, q, "event-unread", fetched);
-	stall_says(out, "CQ %u: %u event%s not read, %u completion%s there",
+	stall_says(out,
+		   "CQ %u: %u event%s not read, %u completion%s not polled",
 		   q->index, unread + pending,
 		   unread + pending == 1 ? " is" : "s are", q->unread,
 		   q->unread == 1 ? " is" : "s are");
 	if (pending)
 		stall_says(
 			out,
-			"; %u of the events %s still to be written by its own process",
+			"; %u of the events %s not yet written to the channel by the owning process",
 			pending, pending == 1 ? "is" : "are");
 	stall_ends(out, "ibv_get_cq_event by %s", process_name(&q->process));
 	return true;
@@ -84,13 +85,14 @@ static void cq_says_silence(struct stall *out, const struct view_cq *q)
 	if (!strcmp(out->kind, "cq-not-armed"))
 		stall_says(
 			out,
-			", it is not armed, and no event is on its way: who sleeps in ibv_get_cq_event sleeps on");
+			"; the CQ is not armed, and no event is pending, so ibv_get_cq_event does not return");
 	else if (!strcmp(out->kind, "cq-solicited"))
-		stall_says(out, ", and it is armed for solicited ones only");
+		stall_says(out,
+			   "; the CQ is armed for solicited completions only");
 	else if (!strcmp(out->kind, "cq-moderated"))
 		stall_says(
 			out,
-			", and their event waits for moderation (ibv_modify_cq): %u of %u are there, and the time is %u us",
+			"; moderation (ibv_modify_cq) delays the event: %u of %u completions, period %u us",
 			load_relaxed(&q->sh.held_back), URXE_MODERATE_COUNT(m),
 			URXE_MODERATE_US(m));
 }
@@ -103,8 +105,8 @@ static void cq_unread(struct stalls *s, const struct view_cq *q)
 	if (!q->unread)
 		return;
 	out = stall_of_cq(s, q, silence ? silence : "cq-unread", q->head);
-	stall_says(out, "CQ %u: %u of %u completions are there and not polled",
-		   q->index, q->unread, q->depth);
+	stall_says(out, "CQ %u has %u unpolled completion%s (%u entries)",
+		   q->index, q->unread, q->unread == 1 ? "" : "s", q->depth);
 	cq_says_silence(out, q);
 	cq_says_first(out, q);
 	stall_ends(out,
@@ -125,9 +127,11 @@ void stalls_of_cqs(struct stalls *s, const struct view *v)
 			out = stall_of_cq(s, q, "cq-overrun", 0);
 			stall_says(
 				out,
-				"CQ %u of %u entries was overrun, or is damaged: it takes no more completions",
+				"CQ %u of %u entries was overrun or is damaged, and accepts no more completions",
 				q->index, q->depth);
-			stall_ends(out, "its end: IBV_EVENT_CQ_ERR was raised");
+			stall_ends(
+				out,
+				"ibv_destroy_cq (IBV_EVENT_CQ_ERR was raised)");
 		}
 		if (!cq_events(s, q))
 			cq_unread(s, q);

@@ -64,7 +64,7 @@ static void stall_says_broken(struct stall *s, const struct view_qp *q)
 	if (!reason_kept(&q->sh.broken, &r))
 		return;
 	reason_text(&r, text, sizeof(text));
-	stall_says(s, "; it was broken by %s wr_id %llu of QP 0x%x: %s",
+	stall_says(s, "; cause: %s wr_id %llu of QP 0x%x: %s",
 		   reason_op_name(r.opcode), (unsigned long long)r.wr_id, r.qpn,
 		   text);
 }
@@ -91,23 +91,28 @@ static void answer_of_connected(struct stall *s, const struct view *v,
 	shared_gid_get(&a->sgid, sgid);
 	shared_gid_get(&a->dgid, dgid);
 	if (load_relaxed(&a->roce) != load_relaxed(&b->roce)) {
-		stall_says(s, ": it has a GID of RoCE v%u, and this one of v%u",
-			   load_relaxed(&b->roce), load_relaxed(&a->roce));
-		stall_ends(s,
-			   "QPs connected with GIDs of one kind (sgid_index)");
+		stall_says(
+			s,
+			": the GID of the remote QP is of RoCE v%u, the GID of this QP of v%u",
+			load_relaxed(&b->roce), load_relaxed(&a->roce));
+		stall_ends(
+			s,
+			"QPs connected with GIDs of one RoCE version (sgid_index)");
 	} else if (!shared_gid_is(&b->dgid, sgid) ||
 		   !shared_gid_is(&b->sgid, dgid)) {
 		stall_says(
 			s,
-			": its GIDs (sgid_index, dgid) are not those of this one the other way round");
+			": the GIDs of the two QPs (sgid_index, dgid) do not match");
 		stall_ends(s, "QPs connected with each other's GIDs");
 	} else if (sends != expects) {
 		s->kind = "psn";
-		stall_says(s, ": this sends PSN 0x%x, and that expects 0x%x",
-			   sends, expects);
+		stall_says(
+			s,
+			": this QP sends PSN 0x%x, the remote QP expects PSN 0x%x",
+			sends, expects);
 		stall_ends(
 			s,
-			"QPs connected with the sq_psn of one as the rq_psn of the other");
+			"QPs connected with the sq_psn of each as the rq_psn of the other");
 	} else if (process_is_stopped(&peer->process)) {
 		s->kind = "peer-stopped";
 		stall_says(s, ": %s is stopped", process_name(&peer->process));
@@ -118,11 +123,11 @@ static void answer_of_connected(struct stall *s, const struct view *v,
 		s->kind = "atomic";
 		stall_says(
 			s,
-			": %s is stopped in an atomic on a word with the same lock",
+			": %s is stopped and holds a lock of atomic operations",
 			process_name(&holder));
 		stall_ends(s, "SIGCONT to %s", process_name(&holder));
 	} else {
-		stall_ends(s, "an answer");
+		stall_ends(s, "a response");
 	}
 }
 
@@ -140,13 +145,14 @@ static void answer_of_peer(struct stall *s, const struct view *v,
 	}
 	if (state < IBV_QPS_RTR || state == IBV_QPS_ERR) {
 		s->kind = "peer-state";
-		stall_says(s, " of %s: it is in %s, and %s", name,
+		stall_says(s, " of %s: the remote QP is in %s and %s", name,
 			   reason_state_name(state),
-			   state == IBV_QPS_ERR ? "answers nothing any more" :
-						  "hears nothing before RTR");
+			   state == IBV_QPS_ERR ?
+				   "does not respond" :
+				   "receives nothing before RTR");
 		stall_ends(s,
 			   state == IBV_QPS_ERR ?
-				   "both QPs reset and connected anew" :
+				   "both QPs reset and reconnected" :
 				   "ibv_modify_qp to RTR by %s",
 			   name);
 		return;
@@ -155,7 +161,7 @@ static void answer_of_peer(struct stall *s, const struct view *v,
 		s->kind = "peer-other";
 		stall_says(
 			s,
-			" of %s: that is connected to QP 0x%x, not to this one",
+			" of %s: the remote QP is connected to QP 0x%x, not to this QP",
 			name, URXE_CONN_DEST(conn));
 		stall_ends(
 			s,
@@ -174,11 +180,11 @@ static void wait_for_answer(struct stall *s, const struct view *v,
 
 	if (load_relaxed(&v->dev->port_state) != URXE_PORT_ACTIVE) {
 		s->kind = "port-down";
-		stall_says(s, "for an answer: the port is down");
+		stall_says(s, "for a response: the port is down");
 		stall_ends(s, "urxe port up");
 		return;
 	}
-	stall_says(s, "for an answer of QP 0x%x", dest);
+	stall_says(s, "for a response of QP 0x%x", dest);
 	if (peer) {
 		answer_of_peer(s, v, q, peer);
 		return;
@@ -186,7 +192,7 @@ static void wait_for_answer(struct stall *s, const struct view *v,
 	s->kind = "peer-gone";
 	stall_says(
 		s,
-		": there is no such QP (destroyed, its process dead, or a wrong dest_qp_num)");
+		": no such QP exists (destroyed, its process is dead, or wrong dest_qp_num)");
 }
 
 static void wait_for_receive(struct stall *s, const struct view *v,
@@ -194,14 +200,15 @@ static void wait_for_receive(struct stall *s, const struct view *v,
 {
 	const struct view_qp *peer = view_qp(v, qp_dest(q));
 
-	stall_says(s, "for a receive (RNR): QP 0x%x has none posted",
-		   qp_dest(q));
+	stall_says(s, "for a receive (RNR): QP 0x%x", qp_dest(q));
+	if (peer)
+		stall_says(s, " of %s", process_name(&peer->process));
+	stall_says(s, " has no receive posted");
 	if (!peer)
 		return;
-	stall_says(s, ", of %s", process_name(&peer->process));
 	if (process_is_stopped(&peer->process)) {
-		stall_says(s, ", which is stopped");
-		stall_ends(s, "SIGCONT to it; ");
+		stall_says(s, ", and the process is stopped");
+		stall_ends(s, "SIGCONT to the process; ");
 	}
 	stall_ends(s, "ibv_post_%s by %s",
 		   peer->sh.srq || load_relaxed(&q->sh.type) ==
@@ -224,17 +231,17 @@ static void wait_ends(struct stall *s, const struct view *v,
 		stall_ends(s, "; ");
 	if (load_relaxed(&w->left) != URXE_WAIT_ENDLESS)
 		stall_ends(
-			s, "%s after %u more tr%s, the next in %llu ms", status,
-			load_relaxed(&w->left),
+			s, "%s after %u more retr%s, the next in %llu ms",
+			status, load_relaxed(&w->left),
 			load_relaxed(&w->left) == 1 ? "y" : "ies",
 			(unsigned long long)(until > v->at ?
 						     (until - v->at) / 1000000 :
 						     0));
 	else
-		stall_ends(s, "by itself never (%s)",
+		stall_ends(s, "%s",
 			   load_relaxed(&w->what) == URXE_WAIT_RECEIVE ?
-				   "rnr_retry is 7" :
-				   "timeout is 0");
+				   "no retry limit (rnr_retry is 7)" :
+				   "no ACK timeout (timeout is 0)");
 }
 
 static struct stall *stall_of_wr(struct stalls *s, const struct view_qp *q,
@@ -295,18 +302,18 @@ static void stall_of_queue(struct stalls *s, const struct view *v,
 			break;
 		}
 		out = stall_of_wr(s, q, "in-flight");
-		stall_says(out, "in the hands of the adversary, or of a fault");
+		stall_says(out, "because the adversary or a fault delays it");
 		if (load_relaxed(&w->flags) & URXE_WAIT_FENCED)
-			stall_says(out, ", and the next one has a fence");
+			stall_says(out, ", and the next WR has a fence");
 		stall_ends(out, process_is_stopped(&q->process) ?
-					"SIGCONT: its own process does it" :
-					"polling, or time");
+					"SIGCONT to the process" :
+					"polls, or the end of the delay");
 		break;
 	default:
 		return;
 	}
 	if (out->queued > 1)
-		stall_says(out, "; %u more are behind it", out->queued - 1);
+		stall_says(out, "; %u more queued behind it", out->queued - 1);
 }
 
 /* ---------------------------------------------------------- full queues */
@@ -341,10 +348,10 @@ static void stall_of_full(struct stalls *s, const struct view *v,
 	}
 	stall_says(
 		out,
-		"all its WRs are done and unsignaled, so no completion gives their places back");
+		"all WRs are done and unsignaled, so no completion frees their entries");
 	stall_ends(
 		out,
-		"nothing but RESET: every max_send_wr-th WR, at the latest, has to be IBV_SEND_SIGNALED");
+		"only RESET: at least one of max_send_wr consecutive WRs must be IBV_SEND_SIGNALED");
 }
 
 /* ---------------------------------------------------------- requests */
@@ -371,27 +378,29 @@ static void stall_of_call(struct stalls *s, const struct view *v,
 	if (process_is_stopped(&q->process)) {
 		stall_says(
 			out,
-			"%s is stopped in the middle of a request to QP 0x%x: ibv_dereg_mr and ibv_destroy_qp there wait for it",
+			"%s is stopped while it executes a request to QP 0x%x: ibv_dereg_mr and ibv_destroy_qp of the remote process block",
 			process_name(&q->process), dest);
 		stall_ends(out, "SIGCONT, or SIGKILL");
 		return;
 	}
-	stall_says(out, "a request to QP 0x%x is under way", dest);
+	stall_says(out, "a request to QP 0x%x is in progress", dest);
 	if (peer && process_is_stopped(&peer->process)) {
 		stall_says(
 			out,
 			", and %s, which may have to copy for it, is stopped",
 			process_name(&peer->process));
-		stall_ends(out, "SIGCONT to %s; or half a second",
+		stall_ends(out, "SIGCONT to %s, or 0.5 s",
 			   process_name(&peer->process));
 	} else if (atomic_holder(v, &holder)) {
-		stall_says(out, ", and %s is stopped in an atomic",
-			   process_name(&holder));
-		stall_ends(out, "SIGCONT to %s; or half a second",
+		stall_says(
+			out,
+			", and %s is stopped and holds a lock of atomic operations",
+			process_name(&holder));
+		stall_ends(out, "SIGCONT to %s, or 0.5 s",
 			   process_name(&holder));
 	} else {
 		out->level = STALL_IDLE;
-		stall_ends(out, "the end of its copying");
+		stall_ends(out, "the end of the copy");
 	}
 }
 
@@ -430,7 +439,7 @@ static void stall_of_receives(struct stalls *s, const struct view *v,
 		stall_of_wire_receives(out, v, q, n);
 		return;
 	}
-	stall_says(out, "%u receive%s posted: no message comes", n,
+	stall_says(out, "%u receive%s posted: no message arrives", n,
 		   n == 1 ? " is" : "s are");
 	if (!qp_is_connected(q)) {
 		stall_ends(out, "a message");
@@ -442,8 +451,8 @@ static void stall_of_receives(struct stalls *s, const struct view *v,
 			   out->peer, process_name(&peer->process),
 			   reason_state_name(qp_state(peer)));
 		if (process_is_stopped(&peer->process))
-			stall_says(out, " and stopped");
-		stall_ends(out, "a message of %s",
+			stall_says(out, ", and the process is stopped");
+		stall_ends(out, "a message from %s",
 			   process_name(&peer->process));
 		return;
 	}
@@ -451,13 +460,13 @@ static void stall_of_receives(struct stalls *s, const struct view *v,
 	out->level = STALL_STALLS;
 	stall_says(out, ", and none can: QP 0x%x %s", out->peer,
 		   !peer	      ? "does not exist" :
-		   peer_is_dead(peer) ? "is of a process that is dead" :
+		   peer_is_dead(peer) ? "belongs to a dead process" :
 		   qp_state(peer) == IBV_QPS_ERR ?
 					"is in ERR" :
-					"is connected to another one");
+					"is connected to another QP");
 	if (peer && qp_state(peer) == IBV_QPS_ERR)
 		stall_says_broken(out, peer);
-	stall_ends(out, "ibv_modify_qp to ERR, which flushes them");
+	stall_ends(out, "ibv_modify_qp to ERR, which flushes the receives");
 }
 
 void stalls_of_receives(struct stalls *s, const struct view *v)

@@ -52,18 +52,18 @@ static bool nobody_hears(struct stall *s, const struct view *v)
 		s->kind = "no-holder";
 		stall_says(
 			s,
-			": no process here has the socket of the wire, UDP port 4791, so nothing is heard");
+			": no process of the fabric owns the RoCE socket (UDP port 4791), so no packets are received");
 		stall_ends(
 			s,
-			"a process with the device open that can bind the port (urxe doctor)");
+			"a process that opens the device and can bind the port (urxe doctor)");
 		return true;
 	}
 	if (!process_is_stopped(&p))
 		return false;
 	s->kind = "holder-stopped";
-	stall_says(s, ": %s, which has the socket of the wire, is stopped",
+	stall_says(s, ": %s, which owns the RoCE socket, is stopped",
 		   process_name(&p));
-	stall_ends(s, "SIGCONT to %s, or its end", process_name(&p));
+	stall_ends(s, "SIGCONT or SIGKILL to %s", process_name(&p));
 	return true;
 }
 
@@ -73,11 +73,14 @@ static bool answer_is_there(struct stall *s, const struct view_qp *q)
 	if (load_relaxed(&q->inbox.head) == load_relaxed(&q->inbox.tail))
 		return false;
 	s->kind = "answer-unread";
-	stall_says(s, ": an answer is there, and %s has not looked at it%s",
+	stall_says(s, ": a response has arrived, and %s has not read it%s",
 		   process_name(&q->process),
-		   process_is_stopped(&q->process) ? ", being stopped" : "");
-	stall_ends(s, process_is_stopped(&q->process) ? "SIGCONT to it" :
-							"its next look");
+		   process_is_stopped(&q->process) ?
+			   ", because the process is stopped" :
+			   "");
+	stall_ends(s, process_is_stopped(&q->process) ?
+			      "SIGCONT to the process" :
+			      "the next poll or timer of the process");
 	return true;
 }
 
@@ -100,12 +103,12 @@ static bool cannot_reach(struct stall *s, const struct view_qp *q)
 		s->kind = "no-neighbour";
 		stall_says(
 			s,
-			": nobody on the network answers for the address of %s, or of the router there (ip neigh)",
+			": the address of %s, or of the router to it, does not resolve (ip neigh)",
 			host_name(gid));
-		stall_ends(s, "a host with that address that is up");
+		stall_ends(s, "a running host with this address");
 	} else if (err == ENETUNREACH || err == EHOSTUNREACH) {
 		s->kind = "no-route";
-		stall_says(s, ": there is no way to %s (ip route get)",
+		stall_says(s, ": no route to %s (ip route get)",
 			   host_name(gid));
 		stall_ends(s, "a route");
 	} else {
@@ -138,12 +141,12 @@ static void says_packets(struct stall *s, const struct view_qp *q)
 	const uint32_t window = load_relaxed(&w->window);
 	const uint32_t again = load_relaxed(&w->again);
 
-	stall_says(s, " from PSN 0x%x on (%u packet%s out", una, out,
+	stall_says(s, " from PSN 0x%x on (%u packet%s outstanding", una, out,
 		   out == 1 ? " is" : "s are");
 	if (queued && out >= window)
 		stall_says(s, ", and the window of %u is full", window);
 	if (again)
-		stall_says(s, "; sent again %u time%s", again,
+		stall_says(s, "; retransmitted %u time%s", again,
 			   again == 1 ? "" : "s");
 	stall_says(s, ")");
 }
@@ -155,14 +158,14 @@ void stall_of_wire(struct stall *s, const struct view *v,
 
 	if (load_relaxed(&v->dev->port_state) != URXE_PORT_ACTIVE) {
 		s->kind = "port-down";
-		stall_says(s, "for an answer: the port is down");
+		stall_says(s, "for a response: the port is down");
 		stall_ends(s, "urxe port up");
 		return;
 	}
 	if (rnr) {
-		stall_says(s, "for a receive (RNR): %s has none posted",
+		stall_says(s, "for a receive (RNR): %s has no receive posted",
 			   wire_peer_name(q));
-		stall_ends(s, "ibv_post_recv there");
+		stall_ends(s, "ibv_post_recv by the peer");
 		return;
 	}
 	stall_says(s, "for %s of %s", is_fetch(q) ? "the data" : "an ACK",
@@ -170,7 +173,7 @@ void stall_of_wire(struct stall *s, const struct view *v,
 	says_packets(s, q);
 	if (!nobody_hears(s, v) && !answer_is_there(s, q) &&
 	    !cannot_reach(s, q))
-		stall_ends(s, "an answer");
+		stall_ends(s, "a response");
 }
 
 void stall_wire_ends(struct stall *s, const struct view *v,
@@ -183,11 +186,11 @@ void stall_wire_ends(struct stall *s, const struct view *v,
 	if (*s->ends)
 		stall_ends(s, "; ");
 	if (left == URXE_WIRE_ENDLESS)
-		stall_ends(s, "by itself never (timeout is 0)");
+		stall_ends(s, "no ACK timeout (timeout is 0)");
 	else
 		stall_ends(
 			s,
-			"RETRY_EXC_ERR after %u more tr%s, the next in %llu ms",
+			"RETRY_EXC_ERR after %u more retr%s, the next in %llu ms",
 			left, left == 1 ? "y" : "ies",
 			(unsigned long long)(until > v->at ?
 						     (until - v->at) / 1000000 :
@@ -199,10 +202,10 @@ void stall_wire_ends(struct stall *s, const struct view *v,
 void stall_of_wire_receives(struct stall *s, const struct view *v,
 			    const struct view_qp *q, uint32_t n)
 {
-	stall_says(s, "%u receive%s posted: no message comes from %s", n,
+	stall_says(s, "%u receive%s posted: no message arrives from %s", n,
 		   n == 1 ? " is" : "s are", wire_peer_name(q));
 	if (nobody_hears(s, v))
 		s->level = STALL_STALLS;
 	else
-		stall_ends(s, "a message from there");
+		stall_ends(s, "a message from the peer");
 }

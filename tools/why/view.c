@@ -442,7 +442,7 @@ struct view *view_take(const char *dir, bool quiet)
 		fail(0, "%s", no_fabric_text(dir, text));
 	else if (!quiet)
 		fail(0, "fabric %s: %s", dir,
-		     err == EPROTO ? "it is of another version of urxe" :
+		     err == EPROTO ? "created by another version of urxe" :
 				     strerror(err));
 	return NULL;
 }

@@ -80,7 +80,7 @@ void why_report(const char *dir, FILE *to)
 	if (!why_look(dir, true, &s, &v))
 		return;
 	if (s.n) {
-		fputs("urxe: its time is over; what waits, as urxe why shows it:\n",
+		fputs("urxe: the time limit expired; waits, as printed by urxe why:\n",
 		      to);
 		stalls_print(to, &s, v, 0, 0);
 	}
@@ -103,8 +103,8 @@ static void why_print_json(const char *dir, const struct stalls *s,
 
 /* clang-format off */
 static const struct command_option options[] = {
-	{ 'f', "fabric", "NAME", "this fabric", "$URXE_FABRIC or default" },
-	{ 'j', "json", NULL, "print it as JSON", "text" },
+	{ 'f', "fabric", "NAME", "name of the fabric", "$URXE_FABRIC or default" },
+	{ 'j', "json", NULL, "print JSON", "text" },
 	OPTIONS_END,
 };
 /* clang-format on */
@@ -139,7 +139,7 @@ static int cmd_why(int argc, char **argv)
 	if (word && !why_choose(v, &s, word, &pid, &qpn)) {
 		ret = fail(
 			EXIT_USAGE,
-			"there is no process and no QP %s in fabric %s; urxe top shows them",
+			"no process and no QP %s in fabric %s; urxe top lists them",
 			word, dir);
 	} else if (json) {
 		why_print_json(dir, &s, v, pid, qpn);
@@ -160,8 +160,8 @@ const struct command command_why = {
 	.name = "why",
 	.run = cmd_why,
 	.operands = "[PID|QPN]",
-	.what = "Say of each WR that does not go on what it waits for, since when, and what would "
-		"end it.",
+	.what = "Show each WR that makes no progress: what it waits for, since when, and what "
+		"would end the wait.",
 	.options = options,
 };
 /* clang-format on */

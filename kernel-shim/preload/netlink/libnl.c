@@ -49,7 +49,7 @@ bool libnl_load(void)
 	t = malloc(sizeof(*t));
 	if (!t || !libnl_fill(t)) {
 		why = t ? dlerror() : "no memory";
-		shim_why("no RDMA netlink: %s", why ? why : LIBNL);
+		shim_why("cannot emulate NETLINK_RDMA: %s", why ? why : LIBNL);
 		free(t);
 		errno = saved;
 		return false;

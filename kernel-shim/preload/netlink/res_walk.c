@@ -19,7 +19,7 @@ static_assert(!offsetof(struct urxe_pd_sh, live) &&
 		      !offsetof(struct urxe_srq_sh, live) &&
 		      URXE_SRQN(1, 0) == URXE_MAX_SRQ &&
 		      sizeof(struct urxe_qp_sh) <= AT_ONCE,
-	      "as kind_is_object and res_each take them");
+	      "kind_is_object() and res_each() rely on this");
 
 bool res_read(const struct res_ctx *c, uint64_t offset, void *buf, size_t len)
 {
@@ -54,7 +54,7 @@ static_assert(offsetof(struct head, pidns) ==
 			      offsetof(struct urxe_arena, pidns) &&
 		      offsetof(struct head, comm) ==
 			      offsetof(struct urxe_arena, comm),
-	      "as in layout.h");
+	      "struct head is the start of struct urxe_arena");
 
 static bool ctx_read_head(struct res_ctx *c)
 {

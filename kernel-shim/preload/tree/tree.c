@@ -311,7 +311,7 @@ int tree_build(struct urxe_fabric *f)
 	fabric_why_clear();
 	ret = tree_make(f, made);
 	if (ret && !fabric_why()[0])
-		fabric_fail(-ret, "make the device's files in %s: %s", f->dir,
-			    strerror(-ret));
+		fabric_fail(-ret, "cannot create the sysfs tree in %s: %s",
+			    f->dir, strerror(-ret));
 	return ret;
 }

@@ -175,12 +175,13 @@ static int addr_check_remote(struct ucma *u, struct cm_id *id)
 	cm_addr_raw(&id->src, raw[1]);
 	if (wire.sa.sa_family != id->dst.sa.sa_family &&
 	    id->dst.sa.sa_family != CM_AF_IB) {
-		shim_why("URXE_WIRE is of another IP version than the address "
-			 "that rdma_resolve_addr wants");
+		shim_why("rdma_resolve_addr: the destination has another IP "
+			 "version than URXE_WIRE");
 		return -ETIMEDOUT;
 	}
 	if (!cm_addr_any(&id->src) && memcmp(raw[0], raw[1], 16)) {
-		shim_why("the id is bound to another address than URXE_WIRE's");
+		shim_why("rdma_resolve_addr: the rdma_cm_id is not bound to "
+			 "the address of URXE_WIRE");
 		return -ETIMEDOUT;
 	}
 	if (!cm_addr_known(u->cm.f->dev, &wire))

@@ -55,7 +55,7 @@ struct ucma_wire_path {
 };
 static_assert(sizeof(struct ucma_wire_path) ==
 		      sizeof(((struct ib_path_rec_data *)0)->path_rec),
-	      "as MADs have it");
+	      "size of a PathRecord in a MAD");
 
 /*
  * Additions of rdma-core 60, which the headers of many systems lack: command

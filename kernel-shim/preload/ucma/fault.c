@@ -59,8 +59,9 @@ const struct fault_rule *ucma_fault(const struct ucma *u, size_t command)
 			continue;
 		r = fault_of_call(f, calls[i].call, &s);
 		if (r)
-			shim_why("a fault of rdma_cm, by the rule \"%s\"",
-				 r->text);
+			shim_why(
+				"injected fault: rdma_cm command (rule \"%s\")",
+				r->text);
 		return r;
 	}
 	return NULL;

@@ -15,7 +15,7 @@
 /* Selector of an MTU, rate or packet lifetime: exactly this value */
 #define SELECT_EQUAL 2
 static_assert(CM_MTU == IBV_MTU_4096 && CM_RATE == IBV_RATE_200_GBPS,
-	      "the port's");
+	      "values of the emulated port");
 
 static bool id_has_path(const struct cm_id *id)
 {

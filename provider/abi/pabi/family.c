@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Identification of a release of libibverbs by its symbols; family.h. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@ static const struct pabi_family families[] = {
 };
 #define FAMILIES (sizeof(families) / sizeof(*families))
 
-/* Numbers of private ABIs are those of releases. */
+/* The number of a private ABI is the number of a release. */
 #define FIRST_NUMBER 34
 #define LAST_NUMBER 255
 
@@ -42,7 +43,7 @@ const struct pabi_family *family_find(void *lib)
 {
 	const struct pabi_family *f;
 
-	/* newest first: it has the symbols of those before it */
+	/* newest first: it also has the symbols of older families */
 	for (f = families + FAMILIES; f-- > families;)
 		if (family_register_driver(lib, f->number) &&
 		    (!f->symbol || dlsym(lib, f->symbol)))

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The operations that urxe serves (urxe_NAME in verbs/), as core calls them:
+ * The operations that urxe implements (urxe_NAME in verbs/), with the
+ * arguments of libibverbs' table.  An X-macro list: define these macros, or
+ * OP(result, name, params) for all of them, before including it.
  *
  *	CODE(name, params, args)		returns 0 or an errno value
- *	FAST(name, params, args)		the data path, and what is no code
- *	MAKE(result, name, params, args)	returns an object, or NULL and errno
+ *	FAST(name, params, args)		the data path, and results that
+ *						are not errno values
+ *	MAKE(result, name, params, args)	returns an object, or NULL and
+ *						errno
  *	NONE(name, params, args)		returns nothing
  *
- * Who does not care defines OP(result, name, params).  slots.h says where each
- * stands.
+ * slots.h has the position of each operation in the table.
  */
 #ifdef OP
 #define CODE(name, params, args) OP(int, name, params)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Which libibverbs is this, and where does it want things? */
+/*
+ * Detection of the libibverbs of this process, and conversion of struct
+ * pabi_ops to its operation table; pabi.h.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,8 +24,9 @@ static const int8_t slots[PABI_OP_COUNT][PABI_COLUMNS] = {
 };
 
 /*
- * ibv_qp_ex grew in 44 and in 45.  From 49 on a symbol tells; before, only
- * the number in the library's file name does.
+ * Return the offset of comp_mask in libibverbs' verbs_qp, or 0 if it is
+ * unknown.  It changed in releases 44 and 45.  A symbol identifies releases
+ * from 49 on, the number in the library's file name earlier ones.
  */
 static size_t find_qp_tail(void *lib)
 {
@@ -49,7 +53,7 @@ int pabi_probe(void)
 {
 	void *lib;
 
-	/* This reference is kept: the driver is in that library's list. */
+	/* not closed on success: the driver is registered in this library */
 	lib = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	if (!lib)
 		return -ENOENT;
@@ -77,7 +81,7 @@ err_close:
 	return -EPROTO;
 }
 
-/* Where each operation is given, and which one it is. */
+/* Each operation that urxe has: its offset in struct pabi_ops, and number. */
 static const struct {
 	size_t offset;
 	enum pabi_op op;

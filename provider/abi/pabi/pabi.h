@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * libibverbs' private provider interface, in our own words.
+ * The private provider interface of libibverbs, as far as urxe uses it.
  *
- * Its header is not packaged and its number alone does not tell the layout
- * (releases 59 and 62 share one), so everything that varies is data, chosen
- * at run time by the symbols that are there.  Nothing is linked: one binary
- * serves every release from 36 to 65.
+ * Its header is not packaged, and its number does not identify the layout:
+ * releases 59 and 62 have the same number.  So what differs between releases
+ * is data (slots.h), which is selected at run time by the symbols that
+ * libibverbs exports.  No private symbol is linked, and one binary supports
+ * all releases from 36 to 65.
  */
 #pragma once
 
@@ -21,7 +22,7 @@ enum pabi_op {
 	PABI_OP_COUNT
 };
 
-struct pabi_sysfs_dev; /* opaque; pabi_sysfs_name() reads the one field */
+struct pabi_sysfs_dev; /* opaque, except for pabi_sysfs_name() */
 
 struct pabi_device;
 struct pabi_device_ops {
@@ -87,8 +88,8 @@ struct pabi_xrcd {
 };
 
 /*
- * Core's verbs_qp: ibv_qp_ex, whose size grew twice, then a mask and the
- * XRC domain.  pabi_qp_tail() finds them.
+ * verbs_qp: an ibv_qp_ex, then a mask and the XRC domain.  The size of
+ * ibv_qp_ex depends on the release; pabi_qp_tail() returns the rest.
  */
 struct pabi_qp {
 	union {
@@ -105,8 +106,8 @@ struct pabi_qp_tail {
 #define PABI_QP_IS_EX 2u
 
 /*
- * Sizes are those of x86-64, measured.  Where pthread_mutex_t has more than 40
- * bytes (aarch64 with glibc: 48) what has one inside is so much longer.
+ * Sizes measured on x86-64.  A struct with a pthread_mutex_t is longer where
+ * that has more than 40 bytes (aarch64 with glibc: 48).
  */
 #define PABI_MUTEX_MORE (sizeof(pthread_mutex_t) - 40)
 
@@ -125,14 +126,14 @@ static_assert(offsetof(struct ibv_cq, comp_events_completed) ==
 static_assert(sizeof(struct ibv_qp) == 160 + PABI_MUTEX_MORE, "as measured");
 #endif
 
-/* in newer headers */
+/* declared by newer headers only */
 struct ibv_comp_cntr;
 struct ibv_comp_cntr_caps;
 struct ibv_comp_cntr_init_attr;
 struct ibv_mr_init_attr;
 struct ibv_qp_attach_comp_cntr_attr;
 
-/* A provider's operations, which the compiler checks; NULL: not supported. */
+/* The operations of a provider, with their types.  NULL: not supported. */
 struct pabi_ops {
 #define OP(result, name, arguments) result(*name) arguments;
 #include "ops.h"
@@ -140,8 +141,8 @@ struct pabi_ops {
 };
 
 struct pabi {
-	unsigned int number; /* that libibverbs says it has, known or not */
-	size_t context_size; /* of core's verbs_context */
+	unsigned int number; /* of the private ABI, known or not; 0: none */
+	size_t context_size; /* of verbs_context */
 	size_t qp_tail; /* offset of struct pabi_qp_tail */
 	void (*register_driver)(const struct pabi_device_ops *);
 	void *(*init_and_alloc_context)(struct ibv_device *, int cmd_fd,
@@ -153,13 +154,16 @@ struct pabi {
 
 extern struct pabi pabi;
 
-/* Find the libibverbs in this process.  -ENOENT none, -EPROTO unknown one. */
+/*
+ * Find the libibverbs of this process and fill in `pabi`.  Called once.
+ * Return 0, -ENOENT if none is loaded, -EPROTO if its layout is unknown.
+ */
 int pabi_probe(void);
 
-/* Build core's table from ops and install it. */
+/* Convert @ops to libibverbs' table, and set it in the context. */
 void pabi_set_ops(void *vctx, const struct pabi_ops *ops);
 
-/* Is ctx laid out as expected?  An unknown layout must not be touched. */
+/* Has the verbs_context the expected layout?  Else it must not be accessed. */
 bool pabi_context_ok(void *vctx, const struct ibv_device *device);
 
 static inline struct ibv_context *pabi_to_ibv(void *vctx)

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What differs between the releases of libibverbs: this file is all that a new
- * one needs, and table.py prints it from a tree of rdma-core.
+ * The differences between the releases of libibverbs.  A new release usually
+ * needs changes in this file only; table.py prints it from a source tree of
+ * rdma-core.
  *
- * FAMILY(column, private ABI, symbol, operations, bytes): releases that have one
- * table, oldest first.  They are told by the number that their
- * verbs_register_driver has in its name, and by a symbol where others have that
- * number, too: 34 and 35 say 34 and have other tables, 59 to 61 say 59.  The
- * table has so many operations, and core's verbs_context so many bytes in front
- * of the ibv_context, the same on all 64-bit machines.
+ * FAMILY(column, private ABI, symbol, operations, bytes): releases that have
+ * the same operation table, oldest first.  They are identified by the number
+ * in the name of their verbs_register_driver, and by a symbol if releases
+ * with another table have that number, too: 34 and 35 have number 34, and 59
+ * to 61 have number 59.  `operations` is the length of the table, `bytes` the
+ * size of verbs_context in front of the ibv_context.  Both are the same on
+ * all 64-bit machines.
  *
- * SLOT(name, columns...): where an operation stands in that table.
- * -1: the release does not have it.
+ * SLOT(name, columns...): the position of an operation in each table.  -1:
+ * the release does not have it.
  */
 #ifndef FAMILY
 #define FAMILY(...)

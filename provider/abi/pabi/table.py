@@ -1,20 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the private ABI of a release of rdma-core is, for slots.h.
+"""Read the private ABI of releases of rdma-core, for slots.h.
 
 usage: table.py [--check] TREE...
 
-A TREE is a source tree of rdma-core, or REPOSITORY@REVISION, which is taken
-out of a git repository.  Prints what was read of each: the number of its
-private ABI, how many operations its table has, what verbs_context has in front
-of the ibv_context, and which column of slots.h that is.  If it is none, the
-new slots.h follows, with one more column; the symbol that tells the release
-from others with the same number, and pabi.h where a struct has another size
-than there, are left to whoever adds it.
+TREE is a source tree of rdma-core, or REPOSITORY@REVISION of a git repository.
+For each, print the number of its private ABI, the number of operations in its
+table, the bytes of verbs_context in front of the ibv_context, and the column of
+slots.h with this table.  If there is none, print slots.h with a new column.
+Two things must be added by hand: the symbol that identifies the release among
+those with the same number, and changes of pabi.h if a struct has another size.
 
-With --check nothing else is printed than what is wrong: a table that is not in
-slots.h, that the provider would not choose for this release, or a struct of
-another size."""
+With --check, print errors only: a table that is not in slots.h or that the
+provider would not select for the release, or a struct of another size."""
 
 import pathlib
 import re
@@ -25,7 +23,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 SLOTS = HERE / "slots.h"
 
-# What pabi.h counts on, the same in every release, on 64-bit machines.
+# Assumptions of pabi.h: sizes that all releases have, on 64-bit machines.
 SIZES = {
     "sizeof(struct verbs_device)": 712,
     "sizeof(struct verbs_device_ops)": 72,
@@ -48,7 +46,7 @@ NEEDED = ["CMakeLists.txt", "buildlib", "ccan", "kernel-headers", "libibverbs",
 
 
 class Release:
-    """What a tree says."""
+    """The private ABI of a source tree."""
 
     def __init__(self, name, tree):
         self.name = name
@@ -71,12 +69,12 @@ class Release:
 
 
 def measure(tree, expressions):
-    """Compile them against the tree's headers, and run that."""
+    """Values of C expressions, compiled with the headers of the tree."""
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
         (work / "infiniband").mkdir()
         (work / "kernel-abi").mkdir()
-        # some of the kernel's are installed beside verbs.h, too
+        # some kernel headers are installed next to verbs.h, too
         for header in (*(tree / "libibverbs").glob("*.h"),
                        *(tree / "kernel-headers/rdma").glob("ib_*ioctl*.h")):
             (work / "infiniband" / header.name).symlink_to(header.resolve())
@@ -104,7 +102,7 @@ def measure(tree, expressions):
 
 
 def read(name):
-    """A Release of a tree, or of a revision in a repository."""
+    """The Release of a source tree, or of a revision in a repository."""
     if pathlib.Path(name).is_dir():
         return Release(name, pathlib.Path(name))
     repository, _, revision = name.rpartition("@")
@@ -117,7 +115,7 @@ def read(name):
 
 
 class Known:
-    """slots.h as it is."""
+    """The contents of slots.h."""
 
     def __init__(self):
         text = SLOTS.read_text()
@@ -134,12 +132,12 @@ class Known:
                           r"^SLOT\((\w+), ([-\d, ]+)\)", code, re.M)}
 
     def column(self, number):
-        """The operations that have a place in a column, by their places."""
+        """The operations of a column, with their positions."""
         return {name: values[number] for name, values in self.slots.items()
                 if values[number] >= 0}
 
     def chosen(self, release):
-        """The family that the provider would take this release for."""
+        """The family that the provider selects for this release."""
         for family in reversed(self.families):
             if family["number"] == release.number and (
                     not family["symbol"]
@@ -148,7 +146,7 @@ class Known:
         return None
 
     def like(self, release):
-        """One that has the same table, whatever its number is."""
+        """A family with the same table, and any number."""
         for family in self.families:
             if (self.column(family["column"]) == release.ops and
                     family["head"] == release.value[HEAD]):
@@ -156,7 +154,7 @@ class Known:
         return None
 
     def with_column(self, release):
-        """slots.h with one more column, that of release."""
+        """The text of slots.h with a new column, for release."""
         last = self.families[-1]["column"]
         names = sorted({*self.slots, *release.ops})
         absent = [-1] * (last + 1)
@@ -180,28 +178,28 @@ def sizes_wrong(release):
     for what, size in SIZES.items():
         want = release.value[size] if isinstance(size, str) else size
         if release.value[what] != want:
-            yield f"{what} is {release.value[what]}, and pabi.h has {want}"
+            yield f"{what} is {release.value[what]}, but {want} in pabi.h"
     tail = next(size for first, size in QP_TAILS if release.version >= first)
     if release.value[QP_TAIL] != tail:
-        yield (f"{QP_TAIL} is {release.value[QP_TAIL]}, and find_qp_tail() "
-               f"says {tail}")
+        yield (f"{QP_TAIL} is {release.value[QP_TAIL]}, but {tail} in "
+               "find_qp_tail()")
     if release.value[OPS] != len(release.ops):
         yield f"driver.h has {release.value[OPS]} operations, not " \
               f"{len(release.ops)}"
 
 
 def check(known, release):
-    """Does the provider know this release, and rightly?"""
+    """The errors of slots.h and pabi.h for this release."""
     wrong = list(sizes_wrong(release))
     family = known.chosen(release)
     if not family:
         wrong.append(f"private ABI {release.number} is not in slots.h")
     elif known.column(family["column"]) != release.ops:
-        wrong.append(f"column {family['column']} of slots.h is not its table")
+        wrong.append(f"column {family['column']} of slots.h has another table")
     elif (family["count"], family["head"]) != (len(release.ops),
                                                release.value[HEAD]):
-        wrong.append(f"it has {len(release.ops)} operations and "
-                     f"{release.value[HEAD]} bytes, FAMILY says "
+        wrong.append(f"{len(release.ops)} operations and "
+                     f"{release.value[HEAD]} bytes, but FAMILY has "
                      f"{family['count']} and {family['head']}")
     return wrong
 
@@ -211,16 +209,16 @@ def show(known, release):
           f"{release.number}, {len(release.ops)} operations, "
           f"{release.value[HEAD]} bytes before the ibv_context")
     for line in sizes_wrong(release):
-        print(f"  {line}: mend provider/abi/pabi/pabi.[ch] first")
+        print(f"  {line}: change provider/abi/pabi/pabi.[ch] first")
     like = known.like(release)
     if not check(known, release):
         print(f"  known: column {known.chosen(release)['column']}")
     elif like:
-        print(f"  column {like['column']} is its table; it needs a line\n"
+        print(f"  the table is that of column {like['column']}; add the line\n"
               f"  FAMILY({like['column']}, {release.number}, NULL, "
               f"{like['count']}, {like['head']})")
     else:
-        print("  not known; slots.h with it:\n")
+        print("  unknown; slots.h with a new column:\n")
         print(known.with_column(release), end="")
 
 

@@ -117,11 +117,11 @@ static const char *vma_refused(const struct smaps_vma *v)
 	const char name[] = "/memfd:" PAGES_NAME;
 
 	if (v->shared || (v->ino && strncmp(v->path, name, sizeof(name) - 1)))
-		return "they are of a file, or shared";
+		return "a file or a shared mapping";
 	if (v->prot != (PROT_READ | PROT_WRITE))
-		return "they are not readable and writable";
+		return "not readable and writable";
 	if (!v->ordinary)
-		return "something was asked for them (mlock, madvise, userfaultfd, a stack; VmFlags in /proc/self/smaps)";
+		return "special mapping (mlock, madvise, userfaultfd, a stack; see VmFlags in /proc/self/smaps)";
 	return NULL;
 }
 
@@ -135,17 +135,17 @@ static const char *range_refused(uint64_t va, uint64_t end)
 
 	f = smaps_open();
 	if (!f)
-		return "there is no /proc/self/smaps";
+		return "/proc/self/smaps does not exist";
 	while (!why && at < end && smaps_next(f, &v)) {
 		if (v.end <= at)
 			continue;
-		why = v.start > at ? "they are not all mapped" :
+		why = v.start > at ? "not all pages are mapped" :
 				     vma_refused(&v);
 		at = v.end;
 	}
 	if (smaps_close(f) && at < end)
 		why = "/proc/self/smaps cannot be read";
-	return why || at >= end ? why : "they are not all mapped";
+	return why || at >= end ? why : "not all pages are mapped";
 }
 
 static const char *adopt_refused(uint64_t va, uint64_t len)
@@ -153,11 +153,11 @@ static const char *adopt_refused(uint64_t va, uint64_t len)
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
 	if (!len || va % page || len % page)
-		return "it does not begin and end with a page";
+		return "the MR does not start and end at page boundaries";
 	if (count == ADOPT_MAX)
-		return "there are as many adopted MRs as there may be";
+		return "the limit of adopted MRs is reached";
 	if (peer_has_private_key(va, len))
-		return "another MR is in them that is private";
+		return "the pages contain another MR, which is private";
 	return range_refused(va, va + len);
 }
 
@@ -169,12 +169,12 @@ static bool adopt_pages(uint64_t va, uint64_t len)
 
 	why = adopt_refused(va, len);
 	if (why) {
-		urxe_note("ibv_reg_mr: its pages stay private: %s", why);
+		urxe_note("ibv_reg_mr: the pages stay private: %s", why);
 		return false;
 	}
 	fd = pages_share((void *)(uintptr_t)va, len, &st);
 	if (fd < 0) {
-		urxe_note("ibv_reg_mr: its pages stay private: %s",
+		urxe_note("ibv_reg_mr: the pages stay private: %s",
 			  strerror(-fd));
 		return false;
 	}
@@ -238,17 +238,17 @@ static const char *adoption_is_held(const struct adoption *a)
 	FILE *f;
 
 	if (!adoption_has_fd(a))
-		return "their descriptor was closed";
+		return "the descriptor of the memfd was closed";
 	f = smaps_open();
 	if (!f)
-		return "there is no /proc/self/smaps";
+		return "/proc/self/smaps does not exist";
 	while (!why && smaps_next(f, &v)) {
 		if (v.ino != a->ino || v.dev != a->dev || !v.shared)
 			continue;
 		if (!v.ordinary)
-			why = "something was asked for them meanwhile";
+			why = "the mapping has special flags now (VmFlags in /proc/self/smaps)";
 		else if (peer_has_private_key(v.start, v.end - v.start))
-			why = "another MR is in them";
+			why = "the pages contain another MR";
 	}
 	if (smaps_close(f))
 		why = "/proc/self/smaps cannot be read";
@@ -290,7 +290,7 @@ static void adoption_end(struct adoption *a)
 			why = strerror(-ret);
 	}
 	if (why) {
-		urxe_note("ibv_dereg_mr: its pages stay shared: %s", why);
+		urxe_note("ibv_dereg_mr: the pages stay shared: %s", why);
 		return;
 	}
 	if (!a->shown)

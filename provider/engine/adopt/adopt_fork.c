@@ -64,7 +64,8 @@ static bool fork_copies_grow(void)
 static void fork_copy_add(const struct smaps_vma *v, struct adoption *a)
 {
 	if (!adoption_has_fd(a) || !fork_copies_grow()) {
-		urxe_note("fork: a child shares pages of an MR");
+		urxe_note(
+			"fork: the child shares pages of an MR with the parent");
 		a->shown = true;
 		return;
 	}

@@ -40,9 +40,9 @@
 
 #define BOUNCE_LOOK_NS 20000000ull /* interval of checks of the bouncer */
 
-/* Slots that one request has at a time, at most; others need some, too. */
+/* Slots that one request may use at a time; other requests need some. */
 #define ASK_DEEP 4
-static_assert(ASK_DEEP <= URXE_BOUNCE_SLOTS, "there are so many");
+static_assert(ASK_DEEP <= URXE_BOUNCE_SLOTS, "slots exist");
 /* A longer message is split, so that two CPUs copy at the same time. */
 #define ASK_PIECE 16384u
 
@@ -143,7 +143,7 @@ static bool ask_is_late(struct ask *q)
 /* The bouncer does not run: mark it stuck. */
 static enum transfer_status ask_give_up(struct ask *q)
 {
-	urxe_note("process %d does not run: nobody copies for it",
+	urxe_note("process %d is not running: its bouncer does not copy",
 		  (int)load_relaxed(&q->b->pid));
 	store_seq_cst(&q->b->stuck, 1);
 	/* when the bouncer runs again it clears `stuck` */
@@ -161,7 +161,8 @@ static enum transfer_status ask_await_ring(struct ask *q)
 	event_count_ring(&q->b->wake);
 	while (!load_acquire(&q->b->slots)) {
 		if (load_acquire(&q->b->wanted) == URXE_BOUNCE_REFUSED) {
-			urxe_note("no shared memory is left to copy through");
+			urxe_note(
+				"no shared memory is left for bounce buffers");
 			return q->committed ? TRANSFER_DENIED : TRANSFER_GONE;
 		}
 		if (!bouncer_lives(q->peer->fabric, q->b))

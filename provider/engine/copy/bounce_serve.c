@@ -435,7 +435,7 @@ static void *bouncer_main(void *arg)
 		bouncer_announce(s);
 	} else {
 		urxe_note(
-			"%d processes copy for others in this context: no more",
+			"no bouncer thread for this process: the context already has %d bouncers",
 			URXE_BOUNCERS);
 	}
 	sem_post(&s->ready);
@@ -526,9 +526,9 @@ static int bounce_begin(struct urxe_context *ctx)
 	if (bounce_is_needed() || ctx->self->foreign_pids)
 		return fabric_fail(
 			EAGAIN,
-			"no thread can be made that copies for others, and they may not do it");
+			"the bouncer thread cannot be created, and peers may not access the memory of this process");
 	urxe_note(
-		"no thread can be made that copies for others: who may not call process_vm_* does not reach this memory");
+		"the bouncer thread cannot be created: peers that may not call process_vm_* cannot access this memory");
 	return 0;
 }
 

@@ -87,7 +87,7 @@ static enum transfer_status transfer_bounce(struct transfer_batch *b, int err,
 
 	if (is_forbidden(err) && !exchange_relaxed(&b->peer->bounce, true))
 		urxe_note(
-			"the system forbids copying to process %d (Yama, seccomp or another user): it copies itself; see urxe doctor",
+			"process_vm access to process %d is denied (Yama, seccomp or another user): using bounce buffers; see urxe doctor",
 			(int)b->pid);
 	status = bounce_flush(b, done);
 	if (status == TRANSFER_DENIED && err == ESRCH)

@@ -48,7 +48,7 @@ struct urxe_observer {
 			uint64_t old);
 	/* e is about to be published. */
 	void (*completes)(const struct urxe_cqe *e);
-	/* qp enters ERR or SQE, not by ibv_modify_qp. */
+	/* qp enters ERR, also by ibv_modify_qp, or SQE: qp_set_error(). */
 	void (*breaks)(const struct urxe_qp *qp, enum ibv_qp_state state);
 	struct urxe_observer *next; /* set by observer_add() */
 };

@@ -83,7 +83,7 @@ static bool cq_no_room(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 			load_relaxed(&v->sh->ring))]);
 		return true;
 	}
-	cq_break(v, "overrun: there are more completions than entries");
+	cq_break(v, "overrun: more completions than entries");
 	return false;
 }
 
@@ -280,7 +280,10 @@ static int cq_open_channel(struct urxe_cq *cq)
 	struct urxe_channel *ch = cq->view.channel;
 	int ret = ch ? channel_open(ch) : -ENOMEM;
 
-	return ret ? fabric_fail(-ret, "its channel cannot be written to") : 0;
+	return ret ? fabric_fail(
+			     -ret,
+			     "the completion channel cannot be opened for writing") :
+		     0;
 }
 
 /* Allocate the index, the shared slot and the ring.  0 or -errno. */

@@ -74,8 +74,7 @@ void event_send_comp(struct urxe_cq_view *v)
 		store_seq_cst(&v->peer->arena->kept_events, 1);
 		return;
 	}
-	urxe_note("a completion event is kept for its reader: %s",
-		  strerror(-ret));
+	urxe_note("completion event delayed: %s", strerror(-ret));
 	event_leave(v->peer);
 }
 
@@ -136,12 +135,12 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 			      element, type);
 	if (!ret || ret == -ENXIO)
 		return;
-	urxe_note("async event %d is kept for its reader: %s", (int)type,
-		  ret == -EAGAIN ? "its FIFO is full" : strerror(-ret));
+	urxe_note("async event %d delayed: %s", (int)type,
+		  ret == -EAGAIN ? "the FIFO is full" : strerror(-ret));
 	if (kept_event_put(peer->arena->kept, fifo, element, type, once))
 		event_leave(peer);
 	else
-		urxe_note("async event %d is lost: too many are unread",
+		urxe_note("async event %d lost: too many events are unread",
 			  (int)type);
 }
 

@@ -93,7 +93,7 @@ sq_explain(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 
 	if (err == ENOMEM && !sq->ring)
 		urxe_log(
-			"ibv_post_send: QP 0x%x: no memory for %u slots of its send queue",
+			"ibv_post_send: QP 0x%x: no memory for the %u slots of the send queue",
 			qpn, sq->max_wr);
 	else if (err == ENOMEM)
 		urxe_log(
@@ -101,19 +101,19 @@ sq_explain(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 			qpn, sq->max_wr);
 	else if (!sq_op_allowed(qp->type, wr->opcode))
 		urxe_log(
-			"ibv_post_send: QP 0x%x: opcode %d is not for QPs of type %d",
+			"ibv_post_send: QP 0x%x: opcode %d is not supported by QPs of type %d",
 			qpn, (int)wr->opcode, (int)qp->type);
 	else if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge)
 		urxe_log(
-			"ibv_post_send: QP 0x%x: %d SGEs, and max_send_sge is %u",
+			"ibv_post_send: QP 0x%x: %d SGEs, but max_send_sge is %u",
 			qpn, wr->num_sge, sq->max_sge);
 	else if (wr->send_flags & IBV_SEND_INLINE)
 		urxe_log(
-			"ibv_post_send: QP 0x%x: more than max_inline_data (%u bytes), or an opcode that has no inline data",
+			"ibv_post_send: QP 0x%x: more inline data than max_inline_data (%u bytes), or an opcode without inline data",
 			qpn, sq->max_inline);
 	else
 		urxe_log(
-			"ibv_post_send: QP 0x%x: no AH, no window of type 2, or unknown send_flags",
+			"ibv_post_send: QP 0x%x: missing AH, window not of type 2, or unknown send_flags",
 			qpn);
 }
 

@@ -123,7 +123,7 @@ static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
 	observe(OBSERVE_ARRIVES, qp, w, qpn);
 	resp = responder_receive(qp, c, w, src, grh, IBV_WC_SUCCESS, rc);
 	if (resp == RESP_RNR)
-		urxe_note("a datagram found no receive on QP 0x%x: dropped",
+		urxe_note("datagram dropped: QP 0x%x has no receive posted",
 			  qpn);
 	else if (resp)
 		why_dropped(qp, w);
@@ -156,7 +156,8 @@ static bool ud_has_packet(const uint8_t sgid[16], const struct urxe_wqe *w)
 	if (likely(w->ud.qpn == URXE_MCAST_QPN ||
 		   gids_fit(URXE_GID_TYPE(av->sgid_index), sgid, av->dgid)))
 		return true;
-	urxe_note("a datagram's GIDs are one of IPv4 and one of IPv6: dropped");
+	urxe_note(
+		"datagram dropped: one of the two GIDs is IPv4, the other IPv6");
 	return false;
 }
 

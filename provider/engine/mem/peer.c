@@ -110,7 +110,7 @@ int peer_new_self(struct urxe_fabric *f, struct urxe_arena *arena,
 	if (!peer_joins(arena))
 		return fabric_fail(
 			EPERM,
-			"processes of two other PID namespaces have this context");
+			"a context can be shared with only one other PID namespace");
 	pthread_mutex_lock(&lock);
 	p = peer_add(f, arena, arena->slot, arena->gen, -1);
 	if (p)

@@ -130,7 +130,7 @@ int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
 	return i;
 }
 
-/* Have the contexts that may have mapped a file of ours unmap it. */
+/* Request other contexts to unmap the files of this context. */
 static void file_ask_back(struct urxe_context *ctx)
 {
 	struct urxe_arena *a = ctx->arena;

@@ -92,7 +92,7 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 	*err = i < URXE_MAX_KEY ?
 		       key_grow(ctx, i) :
 		       fabric_fail(ENOMEM,
-				   "a context has %u MRs and MWs at most",
+				   "a context can have at most %u MRs and MWs",
 				   URXE_MAX_KEY - 1);
 	if (!*err)
 		return &a->key[i];

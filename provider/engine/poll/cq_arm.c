@@ -136,7 +136,7 @@ static int cq_arm_as(struct urxe_cq *cq, enum urxe_arm want, bool kind)
 	if (unlikely(!load_relaxed(&cq->ctx->service)) &&
 	    !service_need(cq->ctx)) {
 		urxe_why(
-			"ibv_req_notify_cq: no thread can be made that would wake the program");
+			"ibv_req_notify_cq: the service thread, which wakes the program, cannot be created");
 		return EAGAIN;
 	}
 	/* if that fails, a batch may end without seeing new completions */

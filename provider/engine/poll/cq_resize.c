@@ -141,8 +141,9 @@ static int cq_replace_ring(struct urxe_cq *cq, struct urxe_backlog *b, int cqe)
 
 	backlog_drain(cq, b, max);
 	if (backlog_waiting(b) > (uint32_t)cqe) {
-		urxe_why("ibv_resize_cq: %u completions wait, %d are asked for",
-			 backlog_waiting(b), cqe);
+		urxe_why(
+			"ibv_resize_cq: %u completions are unpolled, but cqe is %d",
+			backlog_waiting(b), cqe);
 		return EINVAL;
 	}
 	ret = cq_ring_new(cq->ctx, cqe, &next);

@@ -259,7 +259,7 @@ static bool __attribute__((cold, noinline)) poll_skip_dead(struct urxe_cq *cq)
 	store_relaxed(&cq->closely, false);
 	if (!cq_ring_is_claimed(claim, cq->head) || !cq_is_ours(cq)) {
 		if (unlikely(poll_is_damaged(cq, claim)))
-			cq_break(&cq->view, "its ring is damaged");
+			cq_break(&cq->view, "the ring is damaged");
 		return false;
 	}
 	/* rate-limited by time: the program may poll rarely */
@@ -273,8 +273,9 @@ static bool __attribute__((cold, noinline)) poll_skip_dead(struct urxe_cq *cq)
 	/* after the death was seen, all stores of that process are visible */
 	if (cq_ring_is_ready(&r->entry[cq->head & r->mask], cq->head))
 		return true;
-	urxe_note("a producer died while it completed: entry %u skipped",
-		  cq->head);
+	urxe_note(
+		"CQ entry %u skipped: the producer died while it wrote the entry",
+		cq->head);
 	cq_ring_release(r, ++cq->head);
 	store_relaxed(&cq->closely, true); /* check the next claim */
 	return true;

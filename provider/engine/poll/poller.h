@@ -28,7 +28,7 @@ static inline void poll_progress(struct urxe_cq *cq)
  * head.  Claims are in cache lines that producers write.
  */
 #define POLL_LOOKS 64
-static_assert(IDLE_POLLS % POLL_LOOKS == 0, "one count for both");
+static_assert(IDLE_POLLS % POLL_LOOKS == 0, "IDLE_POLLS is a multiple");
 
 /* Request a check of that claim; yield if the poller is idle (idle.h). */
 void poll_waits(struct urxe_cq *cq);

@@ -477,7 +477,7 @@ bool conn_listens(struct urxe_conn *c, uint32_t qkey)
 		return true;
 	fetch_add_relaxed(&c->peer->fabric->dev->counter[URXE_CNT_BAD_QKEY], 1);
 	urxe_note(
-		"a datagram for QP 0x%x has Q_Key 0x%x, and the QP has 0x%x: dropped",
+		"datagram for QP 0x%x dropped: Q_Key 0x%x does not match 0x%x of the QP",
 		c->qpn, qkey, load_relaxed(&c->sh->qkey));
 	return false;
 }

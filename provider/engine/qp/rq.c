@@ -356,7 +356,7 @@ int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
 		urxe_why("ibv_post_recv: QP 0x%x is in RESET, not yet in INIT",
 			 qp->qpn);
 	} else {
-		urxe_why("%s: %d SGEs, and max_sge is %u", verb,
+		urxe_why("%s: %d SGEs, but max_sge is %u", verb,
 			 (*bad)->num_sge, rq->max_sge);
 	}
 	errno = ret;
@@ -378,7 +378,7 @@ int rq_post_recv(struct urxe_qp *qp, struct ibv_recv_wr *wr,
 
 	if (unlikely(!qp->rq.sh)) { /* it has an SRQ or is of type XRC */
 		urxe_why(
-			"ibv_post_recv: QP 0x%x has no receive queue: it has an SRQ, or is XRC",
+			"ibv_post_recv: QP 0x%x has no receive queue: the QP has an SRQ, or is an XRC QP",
 			qp->qpn);
 		*bad = wr;
 		errno = EINVAL;

@@ -59,7 +59,7 @@ static void why_record(struct urxe_arena *a, uint32_t qpn,
                                                                     \
 		reason_text(r, why_buf, sizeof(why_buf));           \
 		urxe_log_qp(qpn, fmt ": %s", __VA_ARGS__, why_buf); \
-		urxe_log_qp(qpn, ": the rule: %s; mostly: %s",      \
+		urxe_log_qp(qpn, ": rule: %s; usual cause: %s",     \
 			    reason_source(r), reason_cause(r));     \
 	} while (0)
 
@@ -163,7 +163,7 @@ void why_flushed(struct urxe_qp *qp, const char *what, uint32_t n,
 {
 	const char *state = reason_state_name(qp_state(qp));
 	struct urxe_reason r;
-	char why[WHY] = "it was brought there";
+	char why[WHY] = "the reason is not recorded";
 
 	if (!urxe_log_on)
 		return;
@@ -174,19 +174,18 @@ void why_flushed(struct urxe_qp *qp, const char *what, uint32_t n,
 	if (r.qpn == qp->qpn)
 		urxe_log_qp(
 			qp->qpn,
-			": %u %s are flushed, wr_id 0x%llx first: in %s since wr_id 0x%llx (%s) failed with %s: %s",
+			": %u %s flushed, first wr_id 0x%llx: in %s because wr_id 0x%llx (%s) failed with %s: %s",
 			n, what, (unsigned long long)first, state,
 			(unsigned long long)r.wr_id, reason_op_name(r.opcode),
 			reason_status_name(r.status), why);
 	else if (r.qpn)
 		urxe_log_qp(
 			qp->qpn,
-			": %u %s are flushed, wr_id 0x%llx first: in %s since the %s of QP 0x%x was refused: %s",
+			": %u %s flushed, first wr_id 0x%llx: in %s because the %s of QP 0x%x was refused: %s",
 			n, what, (unsigned long long)first, state,
 			reason_op_name(r.opcode), r.qpn, why);
 	else
-		urxe_log_qp(
-			qp->qpn,
-			": %u %s are flushed, wr_id 0x%llx first: in %s: %s", n,
-			what, (unsigned long long)first, state, why);
+		urxe_log_qp(qp->qpn,
+			    ": %u %s flushed, first wr_id 0x%llx: in %s: %s", n,
+			    what, (unsigned long long)first, state, why);
 }

@@ -219,7 +219,7 @@ bool service_need(struct urxe_context *ctx)
 	pthread_mutex_unlock(&start_lock);
 	if (!s && !load_relaxed(&ctx->unserved)) {
 		urxe_note(
-			"no thread can be made: timers run, and dead peers are noticed, only while the program polls");
+			"the service thread cannot be created: timers run, and dead peers are detected, only while the program polls");
 		service_ask_pollers(ctx);
 	}
 	return s;

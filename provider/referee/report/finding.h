@@ -41,7 +41,7 @@
 struct finding {
 	enum rule rule;
 	const char *object; /* "QP 0x11, wr_id 7" */
-	const char *at_is; /* "posted", "made": what @at is the stack of */
+	const char *at_is; /* "posted", "created": what @at is the stack of */
 	const struct stack *at; /* of the post or the creation; may be NULL */
 	bool here; /* report the current stack as well: it has the error */
 	/*

@@ -131,7 +131,9 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *ibctx,
 	int ret;
 
 	if (attr->comp_mask || !attr->length || attr->log_align_req > 63)
-		return urxe_fail(-EINVAL, "ibv_alloc_dm: attributes");
+		return urxe_fail(
+			-EINVAL,
+			"ibv_alloc_dm: invalid comp_mask, length or log_align_req");
 	dm = calloc(1, sizeof(*dm));
 	if (!dm)
 		return NULL;
@@ -200,7 +202,7 @@ struct ibv_dm *urxe_import_dm(struct ibv_context *ibctx, uint32_t handle)
 	if (ibdm)
 		return ibdm;
 	free(dm);
-	return urxe_fail(-EPROTO, "ibv_import_dm: a broken handle");
+	return urxe_fail(-EPROTO, "ibv_import_dm: invalid handle");
 }
 
 void urxe_unimport_dm(struct ibv_dm *ibdm)
@@ -215,7 +217,7 @@ int urxe_dm_export_dmabuf_fd(struct ibv_dm *ibdm)
 	int fd, saved = errno;
 
 	fd = dm_exists(dm) ? dm_export(dm->ctx->fabric, dm->slot, dm->made) :
-			     fabric_fail(ENOENT, "it was freed");
+			     fabric_fail(ENOENT, "the device memory was freed");
 	if (fd < 0) {
 		urxe_fail(fd, "ibv_dm_export_dmabuf_fd");
 		return -1;
@@ -237,7 +239,8 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
 	int ret;
 
 	if (!pd)
-		return urxe_fail(-ENOENT, "ibv_reg_dm_mr: the PD");
+		return urxe_fail(-ENOENT,
+				 "ibv_reg_dm_mr: the PD was destroyed");
 	ret = mr_check_access(access, DM_ACCESS);
 	if (!ret && !(access & IBV_ACCESS_ZERO_BASED))
 		ret = fabric_fail(EINVAL,
@@ -246,9 +249,11 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
 		ret = fabric_fail(EINVAL,
 				  "the PD is of another ibv_open_device");
 	if (!ret && (offset > dm->length || length > dm->length - offset))
-		ret = fabric_fail(EINVAL, "%zu bytes at %llu, and it has %llu",
-				  length, (unsigned long long)offset,
-				  (unsigned long long)dm->length);
+		ret = fabric_fail(
+			EINVAL,
+			"%zu bytes at offset %llu exceed the device memory of %llu bytes",
+			length, (unsigned long long)offset,
+			(unsigned long long)dm->length);
 	if (ret)
 		return urxe_fail(ret, "ibv_reg_dm_mr");
 	desc = (struct urxe_key){

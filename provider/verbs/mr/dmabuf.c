@@ -40,8 +40,10 @@ static int dmabuf_check_file(int fd, uint64_t offset, uint64_t length)
 	/* a device without a size is not checked here: mmap() does that */
 	if ((size > 0 || S_ISREG(st.st_mode)) &&
 	    offset + length > (uint64_t)size)
-		return fabric_fail(EINVAL, "the file has %lld bytes",
-				   (long long)size);
+		return fabric_fail(
+			EINVAL,
+			"the range exceeds the file, which has %lld bytes",
+			(long long)size);
 	return 0;
 }
 
@@ -65,8 +67,9 @@ static int dmabuf_map(int fd, uint64_t offset, uint64_t length, bool write,
 	if (madvise(p, *map_len,
 		    write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) &&
 	    errno != EINVAL) {
-		ret = fabric_fail(errno == ENOMEM ? ENOMEM : EFAULT,
-				  "not all of the file has memory");
+		ret = fabric_fail(
+			errno == ENOMEM ? ENOMEM : EFAULT,
+			"not all pages of the range can be populated");
 		munmap(p, *map_len);
 		return ret;
 	}
@@ -101,8 +104,7 @@ static int dmabuf_reg_dm(struct urxe_pd *pd, uint64_t offset, size_t length,
 	    length <= size - offset && iova + length >= iova)
 		return mr_create(pd, &desc, PABI_MR_DMABUF, mr);
 	dm_heap_put(ctx->fabric, slot);
-	return fabric_fail(EINVAL,
-			   "a range that the device memory does not have");
+	return fabric_fail(EINVAL, "the range exceeds the device memory");
 }
 
 /* Register a file; the MR owns the mapping.  -errno */
@@ -142,7 +144,8 @@ struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 	int ret;
 
 	if (!pd)
-		return urxe_fail(-ENOENT, "ibv_reg_dmabuf_mr: the PD");
+		return urxe_fail(-ENOENT,
+				 "ibv_reg_dmabuf_mr: the PD was destroyed");
 	ret = mr_check_access(access, MR_BASIC_ACCESS);
 	if (!ret)
 		ret = mr_check_range(offset, length, iova);

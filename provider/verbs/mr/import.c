@@ -44,7 +44,8 @@ struct ibv_mr *urxe_import_mr(struct ibv_pd *ibpd, uint32_t handle)
 	int ret;
 
 	if (!pd)
-		return urxe_fail(-ENOENT, "ibv_import_mr: the PD");
+		return urxe_fail(-ENOENT,
+				 "ibv_import_mr: the PD was destroyed");
 	a = pd->ctx->arena;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)

@@ -34,7 +34,8 @@
 int mr_check_access(unsigned int access, unsigned int known)
 {
 	if (access & ~(known | IBV_ACCESS_OPTIONAL_RANGE))
-		return fabric_fail(EINVAL, "access flags 0x%x are not known",
+		return fabric_fail(EINVAL,
+				   "access flags 0x%x are not supported",
 				   access & ~known);
 	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
@@ -51,10 +52,10 @@ int mr_check_range(uint64_t at, uint64_t length, uint64_t iova)
 	if ((at ^ iova) & mask)
 		return fabric_fail(
 			EINVAL,
-			"the iova has another page offset than what is registered");
+			"the page offset of iova differs from that of the memory");
 	if (!length && !(at & mask))
 		return fabric_fail(EINVAL,
-				   "no bytes at the beginning of a page");
+				   "length is 0 at the start of a page");
 	return 0;
 }
 
@@ -85,7 +86,9 @@ static int mr_describe_file(struct urxe_context *ctx, const struct vma *file,
 			EINVAL,
 			"IBV_ACCESS_FLUSH_PERSISTENT needs a shared mapping of one file");
 	if (index < 0)
-		return fabric_fail(-index, "no room for one more file");
+		return fabric_fail(
+			-index,
+			"the file cannot be added to the file table of the context");
 	out->flags |= URXE_MR_FILE;
 	out->file = index;
 	out->file_offset = file->offset;
@@ -97,7 +100,7 @@ static int mr_describe_file(struct urxe_context *ctx, const struct vma *file,
 		return 0;
 	mr_forget(ctx, out);
 	return fabric_fail(ENOMEM,
-			   "there is no room for all pages of the file");
+			   "not all pages of the file can be allocated");
 }
 
 /*
@@ -164,7 +167,7 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 	if (ret)
 		return fabric_fail(
 			-ret,
-			"not all of it is mapped%s, or its pages cannot be had (the end of the file, a full file system)",
+			"not all of the range is mapped%s, or pages cannot be allocated (end of the file, full file system)",
 			access & WRITE_ACCESS ? " and writable" : "");
 	if (file.shared)
 		out->flags |= URXE_MR_SHARED;
@@ -264,7 +267,7 @@ struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 	struct urxe_mr *mr;
 
 	if (!pd)
-		return urxe_fail(-ENOENT, "ibv_reg_mr: the PD");
+		return urxe_fail(-ENOENT, "ibv_reg_mr: the PD was destroyed");
 	ret = mr_check_access(access, MR_ACCESS);
 	if (!ret)
 		ret = mr_check_range((uintptr_t)addr, length, iova);
@@ -300,8 +303,8 @@ int urxe_dereg_mr(struct pabi_mr *vmr)
 		urxe_why(
 			"ibv_dereg_mr: %s",
 			ret == -EBUSY ?
-				"a memory window is bound to it" :
-				"another process of this context destroyed it");
+				"a memory window is bound to the MR" :
+				"another process of this context destroyed the MR");
 		return -ret;
 	}
 	mr_forget(ctx, mr->key);
@@ -332,7 +335,8 @@ struct ibv_mr *urxe_alloc_null_mr(struct ibv_pd *ibpd)
 	int ret;
 
 	if (!pd)
-		return urxe_fail(-ENOENT, "ibv_alloc_null_mr: the PD");
+		return urxe_fail(-ENOENT,
+				 "ibv_alloc_null_mr: the PD was destroyed");
 	desc.flags = pd->ctx->self->my_flag;
 	ret = mr_create(pd, &desc, PABI_MR_NULL, &mr);
 	return ret ? urxe_fail(ret, "ibv_alloc_null_mr") : &mr->vmr.mr;

@@ -14,7 +14,8 @@ struct ibv_mr *urxe_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init)
 	const struct mr_attr *a = (const void *)init;
 
 	if (a->given & ~(uint64_t)GIVEN_ALL)
-		return urxe_fail(-EOPNOTSUPP, "ibv_reg_mr_ex: comp_mask");
+		return urxe_fail(-EOPNOTSUPP,
+				 "ibv_reg_mr_ex: unknown bits in comp_mask");
 	switch (a->given) {
 	case GIVEN_ADDR:
 		return urxe_reg_mr(pd, a->addr, a->length, (uintptr_t)a->addr,
@@ -27,5 +28,5 @@ struct ibv_mr *urxe_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init)
 	}
 	return urxe_fail(
 		-EINVAL,
-		"ibv_reg_mr_ex: an address, or a descriptor with its offset and iova");
+		"ibv_reg_mr_ex: comp_mask must name an address, or a descriptor with offset and iova");
 }

@@ -109,7 +109,7 @@ int urxe_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 		    (unsigned int)(~MW_ACCESS | IBV_ACCESS_ZERO_BASED) ||
 	    bind->send_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED)) {
 		urxe_why(
-			"ibv_bind_mw: mw_access_flags 0x%x (0x%x without ZERO_BASED are known), send_flags 0x%x (FENCE and SIGNALED are)",
+			"ibv_bind_mw: mw_access_flags 0x%x (supported: 0x%x without ZERO_BASED), send_flags 0x%x (supported: FENCE, SIGNALED)",
 			info->mw_access_flags, (unsigned int)MW_ACCESS,
 			bind->send_flags);
 		return EINVAL;
@@ -125,7 +125,7 @@ int urxe_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 			 reason_state_name(qp_state(qp)),
 			 ret == ENOMEM ?
 				 "the send queue is full" :
-				 "it is not in RTS, or is no RC or UC QP");
+				 "the QP is not in RTS, or not an RC or UC QP");
 	if (!ret) {
 		wqe_bind_fill(w, mw, ibv_inc_rkey(mw->rkey), info);
 		qp->sq.prod++;

@@ -19,13 +19,13 @@ int odp_describe(struct urxe_key *desc)
 			"IBV_ACCESS_FLUSH_PERSISTENT needs a shared mapping of one file, not IBV_ACCESS_ON_DEMAND");
 	if (implicit && desc->iova)
 		return fabric_fail(EINVAL,
-				   "an implicit MR starts at address 0");
+				   "an implicit MR must start at address 0");
 	/* ibv_reg_mr(3): only an explicit MR, and only of huge pages */
 	if (desc->access & IBV_ACCESS_HUGETLB &&
 	    (implicit || !vma_huge(desc->va, desc->length)))
 		return fabric_fail(
 			EINVAL,
-			"IBV_ACCESS_HUGETLB and not all of it is huge pages");
+			"IBV_ACCESS_HUGETLB, but not all of the range is huge pages");
 	/* SHARED: the mappings are not inspected, and may be shared */
 	desc->flags |= URXE_MR_ODP | URXE_MR_SHARED;
 	return 0;

@@ -36,7 +36,7 @@ static int rereg_describe(struct urxe_mr *mr, int flags, void *addr,
 		if (moves || !(access & IBV_ACCESS_ZERO_BASED))
 			return fabric_fail(
 				EINVAL,
-				"device memory stays where it is, addressed from 0");
+				"an MR of device memory cannot be moved and needs IBV_ACCESS_ZERO_BASED");
 		key_set(out, k);
 		out->access = access;
 		return 0;
@@ -132,7 +132,7 @@ int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *ibpd,
 						      DM_ACCESS :
 						      MR_ACCESS);
 	if (!ret && !mem_is_mine(mr->ctx->self, mr->key))
-		ret = fabric_fail(EPERM, "the memory is another process's");
+		ret = fabric_fail(EPERM, "the memory is of another process");
 	adopt_begin();
 	if (!ret)
 		ret = rereg_pinned(mr, flags, pd, addr, length, access);

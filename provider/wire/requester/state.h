@@ -2,9 +2,9 @@
 /*
  * Private state of a wire requester, shared by its parts:
  *
- *	requester.c		the transport: begins WRs, checks timers
- *	send.c	builds and sends packets
- *	answer.c	processes responses, retransmits
+ *	roce_requester.c	the transport: begins WRs, checks timers
+ *	send.c			builds and sends packets
+ *	answer.c		processes responses, retransmits
  *
  * All functions are called with qp->lock held, by a poster, a poller or the
  * service thread.  The requester state is not in shared memory, except for

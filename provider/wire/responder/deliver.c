@@ -48,7 +48,7 @@ static void datagram_deliver(struct wire_server *s, uint32_t qpn,
 	if (!resp)
 		server_count(s, URXE_CNT_RECVS);
 	if (resp == RESP_RNR)
-		urxe_note("a datagram found no receive on QP 0x%x: dropped",
+		urxe_note("QP 0x%x: datagram dropped: no receive is posted",
 			  qpn);
 	if (rc.conn)
 		responder_publish(&rc);

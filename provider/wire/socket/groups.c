@@ -55,7 +55,7 @@ static void groups_join(struct wire_groups *g, const uint8_t own[16],
 	err = wire_socket_open_group(&to->socket, own, gid, WIRE_PORT,
 				     WIRE_NONBLOCKING);
 	if (err) {
-		urxe_note("the wire: a multicast group cannot be joined: %s",
+		urxe_note("wire: cannot join a multicast group: %s",
 			  strerror(-err));
 		g->missing = true;
 		return;
@@ -101,8 +101,9 @@ void groups_ring(struct urxe_fabric *f, const uint8_t own[16])
 	int err;
 
 	if (load_acquire(&f->dev->wire.holder) && (err = port_ring(own)))
-		urxe_note("the wire: its receiver is not told of a group: %s",
-			  strerror(-err));
+		urxe_note(
+			"wire: cannot notify the socket owner of a multicast group: %s",
+			strerror(-err));
 }
 
 void groups_await(struct urxe_fabric *f, const uint8_t own[16])

@@ -9,8 +9,8 @@
 
 #define BYTES URXE_WIRE_INBOX_BYTES
 #define HEAD_BYTES ((uint32_t)sizeof(struct urxe_wire_answer))
-static_assert((BYTES & (BYTES - 1)) == 0, "its positions go round");
-static_assert(sizeof(struct urxe_wire_answer) % 8 == 0, "records stay whole");
+static_assert((BYTES & (BYTES - 1)) == 0, "positions are masked");
+static_assert(sizeof(struct urxe_wire_answer) % 8 == 0, "records are aligned");
 
 static uint32_t record_bytes(uint32_t length)
 {

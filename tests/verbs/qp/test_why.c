@@ -78,7 +78,7 @@ START_TEST(refused_at_once)
 	ck_assert_int_eq(ibv_post_recv(d.a.qp, &recv, &bad_recv), EINVAL);
 	expect_said("not yet in INIT");
 	ck_assert_int_eq(qp_to(d.a.qp, IBV_QPS_RTS), EINVAL);
-	expect_said("no way leads from RESET to RTS");
+	expect_said("invalid transition from RESET to RTS");
 	duo_connect(&d);
 	wr.opcode = (enum ibv_wr_opcode)IBV_WR_TSO;
 	ck_assert_int_eq(post_wr(d.a.qp, &wr), EINVAL);
@@ -142,7 +142,7 @@ START_TEST(no_such_gid)
 	mask = attr_rtr(&attr, &o, &peer);
 	attr.ah_attr.grh.sgid_index = URXE_MAX_GID - 1;
 	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask), EINVAL);
-	expect_said("sgid_index 255: there is no such GID");
+	expect_said("sgid_index 255 has no GID");
 	node_close(&n);
 }
 END_TEST
@@ -170,7 +170,7 @@ START_TEST(other_version_of_roce)
 	qp_to_rts(d.a.qp, &o);
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
 	expect(d.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
-	expect_said("is a GID of RoCE v2, and that of QP");
+	expect_said("is a GID of RoCE v2, but QP");
 	duo_close(&d);
 }
 END_TEST
@@ -240,7 +240,7 @@ START_TEST(keys)
 	base = (uintptr_t)d.b.buf;
 	snprintf(
 		why, sizeof(why),
-		"it covers 0x%llx to 0x%llx, and 0x%llx to 0x%llx is asked for",
+		"the key covers 0x%llx to 0x%llx, but the access needs 0x%llx to 0x%llx",
 		(unsigned long long)base, (unsigned long long)(base + o.size),
 		(unsigned long long)(base + o.size - 7),
 		(unsigned long long)(base + o.size + 1));
@@ -249,14 +249,15 @@ START_TEST(keys)
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
 	write_by_key(
 		&d, mr->rkey, base,
-		"it allows LOCAL_WRITE and REMOTE_READ, and REMOTE_WRITE is needed");
-	write_by_key(&d, mr->rkey + (1u << 8), base, "there is none");
+		"the key allows LOCAL_WRITE and REMOTE_READ, but REMOTE_WRITE is required");
+	write_by_key(&d, mr->rkey + (1u << 8), base, "no such key");
 	write_by_key(&d, mr->rkey ^ (1u << 31), base,
-		     "no key of this device context");
+		     "not a key of device context");
 	pd = ibv_alloc_pd(d.b.ctx);
 	next = ibv_reg_mr(pd, d.b.buf, 64, ALL_ACCESS);
-	snprintf(why, sizeof(why), "it is of PD %u, and the QP is of PD %u",
-		 pd->handle, d.b.pd->handle);
+	snprintf(why, sizeof(why),
+		 "the key is of PD %u, but the QP is of PD %u", pd->handle,
+		 d.b.pd->handle);
 	write_by_key(&d, next->rkey, base, why);
 	ck_ok(ibv_dereg_mr(next));
 	ck_ok(ibv_dealloc_pd(pd));
@@ -291,14 +292,14 @@ START_TEST(keys_that_ended)
 	ck_assert_int_ne(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
 				      (void *)4096, 64, 0),
 			 0);
-	write_by_key(&d, key, base, "its MR is disabled");
+	write_by_key(&d, key, base, "the MR is disabled");
 	ck_ok(ibv_dereg_mr(mr));
-	write_by_key(&d, key, base, "its MR was deregistered");
+	write_by_key(&d, key, base, "the MR was deregistered");
 	mw = ibv_alloc_mw(d.b.pd, IBV_MW_TYPE_2);
 	ck_nonnull(mw);
 	first = mw->rkey;
 	write_by_key(&d, first, base,
-		     "the memory window in its place is not bound");
+		     "the memory window at this key index is not bound");
 	bind.bind_mw.mw = mw;
 	bind.bind_mw.rkey = ibv_inc_rkey(first);
 	bind.bind_mw.bind_info =
@@ -307,12 +308,12 @@ START_TEST(keys_that_ended)
 	ck_ok(ibv_post_send(d.b.qp, &bind, &bad));
 	wait_wc(d.b.scq);
 	snprintf(why, sizeof(why),
-		 "the memory window in its place is bound with rkey 0x%x",
+		 "the memory window at this key index is bound with rkey 0x%x",
 		 bind.bind_mw.rkey);
 	write_by_key(&d, first, base, why);
 	ck_ok(ibv_dealloc_mw(mw));
 	write_by_key(&d, bind.bind_mw.rkey, base,
-		     "its memory window deallocated");
+		     "the memory window deallocated");
 	duo_close(&d);
 }
 END_TEST
@@ -341,7 +342,7 @@ START_TEST(key_of_the_past)
 	}
 	snprintf(
 		why, sizeof(why),
-		"it was ended, or never was, and what is in its place has key 0x%x",
+		"deregistered or never issued; this key index is in use by key 0x%x",
 		mr->rkey);
 	write_by_key(&d, first, (uintptr_t)d.b.buf, why);
 	ck_ok(ibv_dereg_mr(mr));
@@ -376,7 +377,7 @@ START_TEST(atomics)
 	wr.wr.atomic.rkey = d.at_b.rkey;
 	ck_ok(post_wr(d.a.qp, &wr));
 	expect(d.a.scq, 3, IBV_WC_LOC_LEN_ERR);
-	expect_said("an atomic has 8 bytes, and the SGEs of this one 4");
+	expect_said("the SGEs of an atomic have 4 bytes");
 	duo_close(&d);
 }
 END_TEST
@@ -453,7 +454,7 @@ START_TEST(windows)
 	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
 	ck_nonnull(mw);
 	snprintf(why, sizeof(why),
-		 "it is of PD %u, and the QP is of another PD, %u", pd->handle,
+		 "the window is of PD %u, but the QP is of PD %u", pd->handle,
 		 d.a.pd->handle);
 	bind_refused(&d, mw, d.a.mr, why);
 	ck_ok(ibv_dealloc_mw(mw));
@@ -462,8 +463,8 @@ START_TEST(windows)
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	ck_nonnull(mr);
 	snprintf(why, sizeof(why),
-		 "the MR is of another PD, %u, and the window of %u",
-		 pd->handle, d.a.pd->handle);
+		 "the MR is of PD %u, but the window is of PD %u", pd->handle,
+		 d.a.pd->handle);
 	bind_refused(&d, mw, mr, why);
 	gone = *mr;
 	ck_ok(ibv_dereg_mr(mr));
@@ -495,7 +496,7 @@ START_TEST(other_psn)
 	expect(d.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
 	snprintf(
 		why, sizeof(why),
-		"failed with RETRY_EXC_ERR (12): PSN 0x%x is not the 0x%x that QP 0x%x expects",
+		"failed with RETRY_EXC_ERR (12): PSN 0x%x is not the PSN 0x%x that QP 0x%x expects",
 		o.psn, o.psn - 1, d.b.qp->qp_num);
 	expect_said(why);
 	duo_close(&d);
@@ -526,7 +527,7 @@ START_TEST(attributes)
 	attr.min_rnr_timer = 1;
 	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask & ~IBV_QP_RQ_PSN),
 			 EINVAL);
-	expect_said("from INIT to RTR the mask lacks 0x1000");
+	expect_said("from INIT to RTR attr_mask lacks 0x1000");
 	init.send_cq = n.scq;
 	init.recv_cq = n.rcq;
 	init.cap.max_send_sge = 1000;
@@ -604,14 +605,14 @@ START_TEST(flushed)
 	expect(d.a.scq, 0x12, IBV_WC_WR_FLUSH_ERR);
 	snprintf(
 		why, sizeof(why),
-		"QP 0x%x: 1 sends are flushed, wr_id 0x12 first: in ERR since wr_id 0x11 (RDMA_WRITE) failed with REM_ACCESS_ERR: rkey",
+		"QP 0x%x: 1 sends flushed, first wr_id 0x12: in ERR because wr_id 0x11 (RDMA_WRITE) failed with REM_ACCESS_ERR: rkey",
 		d.a.qp->qp_num);
 	expect_said(why);
 	duo_renew(&d);
 	ck_ok(qp_to(d.a.qp, IBV_QPS_ERR));
 	ck_ok(post_wr(d.a.qp, &wr));
 	expect(d.a.scq, 0x12, IBV_WC_WR_FLUSH_ERR);
-	expect_said("in ERR: ibv_modify_qp brought it to ERR");
+	expect_said("in ERR: ibv_modify_qp moved the QP to ERR");
 	duo_close(&d);
 }
 END_TEST

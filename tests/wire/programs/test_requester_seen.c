@@ -145,20 +145,20 @@ START_TEST(waits_for_an_ack)
 		take(WIRE_SEND_LAST, PSN + 2 * (uint32_t)i + 1);
 	}
 	why_says("SEND wr_id 77 waits for an ACK of QP 0xabcdef of 10.91.0.2 "
-		 "from PSN 0x123456 on (4 packets are out); 1 more are behind "
-		 "it\n    no-answer for ");
-	why_says("would end it: an answer; by itself never (timeout is 0)");
+		 "from PSN 0x123456 on (4 packets are outstanding); 1 more "
+		 "queued behind it\n    no-answer for ");
+	why_says("would end it: a response; no ACK timeout (timeout is 0)");
 	nak(PSN, WIRE_NAK_SEQUENCE);
 	expect_none(n.scq, QUIET_MS);
 	take(WIRE_SEND_FIRST, PSN);
-	why_says("(4 packets are out; sent again 1 time)");
+	why_says("(4 packets are outstanding; retransmitted 1 time)");
 	for (i = 1; i < 4; i++)
 		take(i % 2 ? WIRE_SEND_LAST : WIRE_SEND_FIRST,
 		     PSN + (uint32_t)i);
 	ack(PSN + 1);
 	expect_ok(n.scq, 77, IBV_WC_SEND);
 	why_says("SEND wr_id 78 waits for an ACK of QP 0xabcdef of 10.91.0.2 "
-		 "from PSN 0x123458 on (2 packets are out)\n");
+		 "from PSN 0x123458 on (2 packets are outstanding)\n");
 	ack(PSN + 3);
 	expect_ok(n.scq, 78, IBV_WC_SEND);
 	why_says("nothing stalls");
@@ -178,7 +178,7 @@ START_TEST(waits_for_data)
 	data(WIRE_READ_FIRST, PSN, bytes, 1024);
 	expect_none(n.scq, QUIET_MS);
 	why_says("RDMA_READ wr_id 5 waits for the data of QP 0xabcdef of "
-		 "10.91.0.2 from PSN 0x123457 on (1 packet is out)");
+		 "10.91.0.2 from PSN 0x123457 on (1 packet is outstanding)");
 	data(WIRE_READ_LAST, PSN + 1, bytes, 1024);
 	expect_ok(n.scq, 5, IBV_WC_RDMA_READ);
 	close_peer();
@@ -196,7 +196,8 @@ START_TEST(waits_for_a_window)
 	post_op(IBV_WR_RDMA_WRITE, 6, 0, 200 * 256);
 	for (i = 0; i < 128; i++)
 		take(i ? WIRE_WRITE_MIDDLE : WIRE_WRITE_FIRST, PSN + i);
-	why_says("(128 packets are out, and the window of 128 is full)");
+	why_says("(128 packets are outstanding, and the window of 128 is "
+		 "full)");
 	close_peer();
 }
 END_TEST
@@ -213,8 +214,8 @@ START_TEST(waits_for_a_receive)
 	nak(PSN, WIRE_RNR_NAK | 0); /* 655 ms */
 	expect_none(n.scq, QUIET_MS);
 	why_says("SEND wr_id 8 waits for a receive (RNR): QP 0xabcdef of "
-		 "10.91.0.2 has none posted\n    rnr for ");
-	why_says("ibv_post_recv there; by itself never (rnr_retry is 7)");
+		 "10.91.0.2 has no receive posted\n    rnr for ");
+	why_says("ibv_post_recv by the peer; no retry limit (rnr_retry is 7)");
 	close_peer();
 }
 END_TEST
@@ -246,9 +247,10 @@ START_TEST(waits_for_a_neighbour)
 	post_op(IBV_WR_SEND, 9, 0, 10);
 	why_says("no-answer for ");
 	ck_assert_int_eq(system("ip neigh del 10.91.0.77 dev eth0"), 0);
-	why_says("nobody on the network answers for the address of 10.91.0.77");
+	why_says("the address of 10.91.0.77, or of the router to it, does not "
+		 "resolve");
 	ck_assert_int_eq(system("ip route del 10.91.0.77/32"), 0);
-	why_says("there is no way to 10.91.0.77");
+	why_says("no route to 10.91.0.77");
 	node_close(&n);
 }
 END_TEST
@@ -266,7 +268,7 @@ START_TEST(waits_without_a_holder)
 	open_to_peer(&o);
 	post_op(IBV_WR_SEND, 10, 0, 10);
 	take(WIRE_SEND_ONLY, PSN);
-	why_says("no process here has the socket of the wire");
+	why_says("no process of the fabric owns the RoCE socket");
 	why_says("no-holder for ");
 	close_peer();
 	wire_socket_close(&taken);
@@ -318,7 +320,7 @@ START_TEST(waits_for_a_stopped_holder)
 	}
 	ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
 	ck_assert(WIFSTOPPED(status));
-	why_says(", which has the socket of the wire, is stopped");
+	why_says(", which owns the RoCE socket, is stopped");
 	why_says("holder-stopped for ");
 	ck_assert_int_eq(kill(pid, SIGKILL), 0);
 	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
@@ -380,7 +382,7 @@ START_TEST(waits_for_a_message)
 
 	open_to_peer(&o);
 	ck_assert_int_eq(post_recv(&n, 1, 0, 64), 0);
-	why_says("1 receive is posted: no message comes from QP 0xabcdef of "
+	why_says("1 receive is posted: no message arrives from QP 0xabcdef of "
 		 "10.91.0.2\n    receives for ");
 	close_peer();
 }

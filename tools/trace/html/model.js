@@ -1,53 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-// What is drawn, out of what was recorded (trace_html.c): events, the columns
-// where they stand, and arrows.  Knows neither pixels nor the page.
+// What is drawn, derived from the data of the trace (trace_html.c): events,
+// their columns, and arrows.  This file knows neither pixels nor the page.
 "use strict";
 
-// What can be shown or not.  Requests and answers always are.
+// Groups of events that can be hidden.  Requests and responses are always
+// shown.
 const GROUPS = {
-	moments : "posted, polled",
-	data : "data",
-	states : "states",
-	cm : "rdma_cm",
-	packets : "packets",
-	events : "events",
-	why : "why",
-	objects : "objects",
-	calls : "calls",
+	moments: "posted, polled",
+	data: "data",
+	states: "states",
+	cm: "rdma_cm",
+	packets: "packets",
+	events: "events",
+	why: "reasons",
+	objects: "objects",
+	calls: "calls",
 };
-const SHOWN_FIRST = [ "moments", "states", "cm", "packets", "events", "why" ];
+const SHOWN_FIRST = ["moments", "states", "cm", "packets", "events", "why"];
 const GROUP_OF = {
-	CALL : "calls",
-	CM_CALL : "calls",
-	WHY : "why",
-	POSTED : "moments",
-	POLLED : "moments",
-	RECV_POSTED : "moments",
-	QP_MADE : "objects",
-	MR_MADE : "objects",
-	CQ_MADE : "objects",
-	QP_MODIFIED : "states",
-	CM_EVENT : "cm",
-	CM_SENT : "cm",
-	DATA : "data",
-	PACKET : "packets",
-	CQ_EVENT : "events",
-	ASYNC_EVENT : "events",
+	CALL: "calls", CM_CALL: "calls", WHY: "why",
+	POSTED: "moments", POLLED: "moments", RECV_POSTED: "moments",
+	QP_MADE: "objects", MR_MADE: "objects", CQ_MADE: "objects",
+	QP_MODIFIED: "states", CM_EVENT: "cm", CM_SENT: "cm", DATA: "data",
+	PACKET: "packets", CQ_EVENT: "events", ASYNC_EVENT: "events",
 };
-const LOCAL = [ "LOCAL_INV", "BIND_MW" ]; // leave for nowhere
-const QP_EARLIER = -2; // in a record: its QP is not of this trace
-const ANSWERS = [ "RC", "XRC_SEND" ]; // these have acknowledgements
+const LOCAL = ["LOCAL_INV", "BIND_MW"]; // send no packets
+const QP_EARLIER = -2; // in a record: the QP was created before the trace
+const ANSWERS = ["RC", "XRC_SEND"]; // QP types with acknowledgements
 
 // ------------------------------------------------------- events
 
-function model_make(data)
-{
-	const m = {
-		events : [],
-		columns : [],
-		wrs : [],
-		processes : new Map()
-	};
+function model_make(data) {
+	const m = { events: [], columns: [], wrs: [], processes: new Map() };
 
 	for (const t of data.threads)
 		m.processes.set(t.process, {
@@ -65,83 +49,51 @@ function model_make(data)
 	m.qps = data.qps.map((q, i) => column_of_qp(m, q, i));
 	for (const p of m.processes.values())
 		process_place(m, p);
-	m.wrs = data.wrs.map(([ qp, recv, partner ]) => ({
-				     qp : m.qps[qp],
-				     recv : !!recv,
-				     partner,
-				     events : []
-			     }));
+	m.wrs = data.wrs.map(([qp, recv, partner]) =>
+		({ qp: m.qps[qp], recv: !!recv, partner, events: [] }));
 	for (const w of m.wrs)
 		w.partner = w.partner < 0 ? null : m.wrs[w.partner];
-	data.records.forEach((r, i) =>
-				     m.events.push(event_make(m, data, r, i)));
+	data.records.forEach((r, i) => m.events.push(event_make(m, data, r, i)));
 	model_explain(m);
 	model_address(m);
 	return m;
 }
 
-function column_of_qp(m, q, i)
-{
+function column_of_qp(m, q, i) {
 	const p = m.processes.get(q.process) ||
-		  { pid : q.process, program : "?", columns : [], lane : null };
-	const c = {
-		qpn : q.qpn,
-		type : q.type,
-		process : p,
-		nth : i,
-		peer : null,
-		changes : []
-	}; // events that brought it to another state
+		{ pid: q.process, program: "?", columns: [], lane: null };
+	const c = { qpn: q.qpn, type: q.type, process: p, nth: i, peer: null,
+		changes: [] }; // events that changed the state of the QP
 
 	m.processes.set(q.process, p);
 	p.columns.push(c);
 	return c;
 }
 
-// What is of no QP has a column of its own, if there is not only one QP, or if
-// some of it is of a QP that was made before the trace.
-function process_place(m, p)
-{
+// Events without a QP are in a separate column of the process, unless it has
+// exactly one QP and no event of a QP that was created before the trace.
+function process_place(m, p) {
 	if (p.columns.length === 1 && !p.earlier) {
 		p.lane = p.columns[0];
 	} else {
-		p.lane = {
-			qpn : 0,
-			type : "",
-			process : p,
-			peer : null,
-			changes : []
-		};
+		p.lane = { qpn: 0, type: "", process: p, peer: null, changes: [] };
 		m.columns.push(p.lane);
 	}
 	m.columns.push(...p.columns);
 }
 
-function event_make(m, data, record, i)
-{
+function event_make(m, data, record, i) {
 	const [t, thread, qp, what, wr, peer, error, values] = record;
-	const [kind, called] = data.events[what] || [ "?", "?" ];
-	const e = {
-		i,
-		t,
-		kind,
-		called,
-		error : !!error,
-		text : "",
-		values : [],
-		v : {},
-		why : [],
-		thread : data.threads[thread],
-		qp : m.qps[qp] || null,
-		peer : m.qps[peer] || null,
-		wr : m.wrs[wr] || null
-	};
+	const [kind, called] = data.events[what] || ["?", "?"];
+	const e = { i, t, kind, called, error: !!error, text: "", values: [],
+		v: {}, why: [], thread: data.threads[thread],
+		qp: m.qps[qp] || null, peer: m.qps[peer] || null,
+		wr: m.wrs[wr] || null };
 
 	if (typeof values === "string")
 		e.text = values.replace(/^(QP 0x[0-9a-f]+ )?(call|why:) /, "");
-	for (let j = 0; typeof values !== "string" && j < values.length;
-	     j += 2) {
-		e.values.push([ values[j], values[j + 1] ]);
+	for (let j = 0; typeof values !== "string" && j < values.length; j += 2) {
+		e.values.push([values[j], values[j + 1]]);
 		e.v[values[j]] = values[j + 1];
 	}
 	e.process = m.processes.get(e.thread.process);
@@ -161,11 +113,9 @@ function event_make(m, data, record, i)
 	return e;
 }
 
-// A datagram arrives at several QPs: what left with that PSN.
-function wr_of_copy(m, e)
-{
-	for (let i = m.events.length - 1; i >= 0 && i > m.events.length - 100;
-	     i--) {
+// A multicast datagram arrives at several QPs: find its WR by the PSN.
+function wr_of_copy(m, e) {
+	for (let i = m.events.length - 1; i >= 0 && i > m.events.length - 100; i--) {
 		const left = m.events[i];
 		if (left.kind === "LEFT" && left.qp === e.qp &&
 		    left.v.psn === e.v.psn)
@@ -174,9 +124,8 @@ function wr_of_copy(m, e)
 	return null;
 }
 
-// A text that says why is of the WR that its thread was at, or of its call.
-function model_explain(m)
-{
+// A reason (WHY) belongs to the WR or call that its thread recorded before.
+function model_explain(m) {
 	const last = new Map();
 
 	for (const e of m.events) {
@@ -189,19 +138,19 @@ function model_explain(m)
 		if (!about)
 			continue;
 		e.about = about;
-		(about.wr || about).said =
-			[...(about.wr || about).said || [], e.text ];
-		if (about.wr &&
-		    e.text.startsWith(`QP 0x${about.wr.qp.qpn.toString(16)}`))
+		(about.wr || about).said = [...(about.wr || about).said || [],
+			e.text];
+		if (about.wr && e.text.startsWith(`QP 0x${about.wr.qp.qpn
+			.toString(16)}`))
 			e.column = about.wr.qp;
 		else if (about.qp)
 			e.column = about.column;
 	}
 }
 
-// Whom a message of the CM is for: each end names its connection itself.
-function model_address(m)
-{
+// Find the receiver of each CM message by the communication IDs, which each
+// end of a connection chooses.
+function model_address(m) {
 	const sent = m.events.filter((e) => e.kind === "CM_SENT");
 	const by = new Map();
 
@@ -212,51 +161,44 @@ function model_address(m)
 	}
 	for (const e of sent)
 		if (!e.v.remote_comm_id) {
-			const answer = sent.find(
-				(a) => a.i > e.i && a.v.remote_comm_id ===
-							    e.v.local_comm_id);
+			const answer = sent.find((a) => a.i > e.i &&
+				a.v.remote_comm_id === e.v.local_comm_id);
 			e.to = answer ? answer.column : null;
 		}
-	// both ends of a connection of before are gone
+	// both ends of the connection are from before the trace
 	for (const e of sent)
 		if (!e.qp && e.to === e.column)
 			e.to = null;
 }
 
-function event_why(e)
-{
-	return (e.wr && e.wr.said) || e.said ||
-	       (e.kind === "WHY" ? [ e.text ] : []);
+function event_why(e) {
+	return (e.wr && e.wr.said) || e.said || (e.kind === "WHY" ? [e.text] : []);
 }
 
 // ------------------------------------------------------- filter
 
-// A WR is shown with all its steps, if one of them is meant.
-function unit_passes(unit, wr, f)
-{
+// If one step of a WR matches the filter, all its steps are shown.
+function unit_passes(unit, wr, f) {
 	const some = (test) => unit.some(test);
 
 	if (f.errors && !some((e) => e.error))
 		return false;
-	if (f.qp &&
-	    !some((e) => e.qp === f.qp || e.peer === f.qp ||
-			 e.column === f.qp) &&
-	    !(wr && wr.partner && wr.partner.qp === f.qp))
+	if (f.qp && !some((e) => e.qp === f.qp || e.peer === f.qp ||
+	    e.column === f.qp) && !(wr && wr.partner && wr.partner.qp === f.qp))
 		return false;
 	if (f.process && !some((e) => e.process === f.process ||
-				      e.column.process === f.process))
+	    e.column.process === f.process))
 		return false;
-	if (f.wr_id &&
-	    !some((e) => "wr_id" in e.v && same_number(e.v.wr_id, f.wr_id)))
+	if (f.wr_id && !some((e) => "wr_id" in e.v &&
+	    same_number(e.v.wr_id, f.wr_id)))
 		return false;
 	if (f.op && !some((e) => e.v.op === f.op))
 		return false;
-	return !f.text || some((e) => event_words(e).toLowerCase().includes(
-				       f.text.toLowerCase()));
+	return !f.text || some((e) => event_words(e).toLowerCase()
+		.includes(f.text.toLowerCase()));
 }
 
-function same_number(a, b)
-{
+function same_number(a, b) {
 	try {
 		return BigInt(a) === BigInt(b.trim());
 	} catch {
@@ -264,75 +206,59 @@ function same_number(a, b)
 	}
 }
 
-function event_words(e)
-{
+function event_words(e) {
 	const who = `${e.thread.program} ${e.thread.pid} `;
 	const qp = e.qp ? `QP 0x${e.qp.qpn.toString(16)} ` : "";
 
 	return who + qp + e.called + " " + e.text + " " +
-	       e.values.map(([ n, v ]) => `${n}=${v}`).join(" ") + " " +
-	       event_why(e).join(" ");
+		e.values.map(([n, v]) => `${n}=${v}`).join(" ") + " " +
+		event_why(e).join(" ");
 }
 
-// view: { shown: Set of groups, filter }.  Returns rows: what is seen, in
-// order.
-function model_rows(m, view)
-{
+// Return the visible rows, in order.  view: { shown: Set of groups, filter }.
+function model_rows(m, view) {
 	const passes = new Map(), rows = [];
 
 	for (const e of m.events) {
 		const group = GROUP_OF[e.kind];
-		if (group && !view.shown.has(group) &&
-		    !(e.error && group === "calls"))
+		if (group && !view.shown.has(group) && !(e.error && group === "calls"))
 			continue;
 		const unit = e.wr || (e.about && e.about.wr) || e;
 		if (!passes.has(unit))
-			passes.set(unit, unit_passes(unit.events || [ unit ],
-						     unit.events ? unit : null,
-						     view.filter));
+			passes.set(unit, unit_passes(unit.events || [unit],
+				unit.events ? unit : null, view.filter));
 		if (!passes.get(unit))
 			continue;
 		const before = rows[rows.length - 1];
 		if (before && row_folds(before, e))
 			before.folded.push(e);
 		else
-			rows.push({
-				e,
-				n : rows.length,
-				folded : [],
-				merged : !!before && row_merges(before.e, e),
-				before : 0,
-				after : 0
-			});
+			rows.push({ e, n: rows.length, folded: [],
+				merged: !!before && row_merges(before.e, e),
+				before: 0, after: 0 });
 	}
 	return rows;
 }
 
-// Receives that are posted one after the other are one row.
-function row_folds(row, e)
-{
+// Consecutive posted receives are one row.
+function row_folds(row, e) {
 	return e.kind === "RECV_POSTED" && row.e.kind === e.kind &&
-	       row.e.column === e.column && !e.error;
+		row.e.column === e.column && !e.error;
 }
 
-const MERGES = {
-	POSTED : "LEFT",
-	ARRIVED : "FETCHED",
-	ANSWERED : "COMPLETED"
-};
+const MERGES = { POSTED: "LEFT", ARRIVED: "FETCHED", ANSWERED: "COMPLETED" };
 
-// A WR leaves where it was posted, and completes where its answer comes.
-function row_merges(a, b)
-{
+// A WR leaves in the row of its post, and completes in the row of its
+// response.
+function row_merges(a, b) {
 	return !!b.wr && a.wr === b.wr && a.column === b.column &&
-	       MERGES[a.kind] === b.kind;
+		MERGES[a.kind] === b.kind;
 }
 
 // ------------------------------------------------------- arrows
 
-// Ends of arrows are { column, row, by }: by steps below that row.
-function model_arrows(rows)
-{
+// An end of an arrow is { column, row, by }: `by` row distances below the row.
+function model_arrows(rows) {
 	const arrows = [], at = new Map();
 
 	for (const row of rows) {
@@ -344,13 +270,8 @@ function model_arrows(rows)
 		if (!wr || wr.recv || GROUP_OF[row.e.kind])
 			continue;
 		if (!at.has(wr))
-			at.set(wr, {
-				wr,
-				out : null,
-				there : null,
-				waits : false,
-				arrows
-			});
+			at.set(wr, { wr, out: null, there: null, waits: false,
+				arrows });
 		const step = STEPS[row.e.kind];
 		if (step)
 			step(at.get(wr), row);
@@ -360,40 +281,28 @@ function model_arrows(rows)
 	return arrows;
 }
 
-const CM_EVENTS = {
-	REQ : [ "CONNECT_REQUEST" ],
-	REP : [ "CONNECT_RESPONSE", "ESTABLISHED" ],
-	RTU : [ "ESTABLISHED" ],
-	REJ : [ "REJECTED" ],
-	DREQ : [ "DISCONNECTED" ],
-	DREP : [ "DISCONNECTED" ]
-};
+const CM_EVENTS = { REQ: ["CONNECT_REQUEST"],
+	REP: ["CONNECT_RESPONSE", "ESTABLISHED"], RTU: ["ESTABLISHED"],
+	REJ: ["REJECTED"], DREQ: ["DISCONNECTED"], DREP: ["DISCONNECTED"] };
 
-// To the event that the program gets of it, if there is one.
-function cm_arrow(rows, row)
-{
+// An arrow to the event that the message causes, if the trace has it.
+function cm_arrow(rows, row) {
 	const e = row.e;
-	const got = rows.find(
-		(r) => r.n > row.n && !r.cm && r.e.kind === "CM_EVENT" &&
-		       r.e.column.process === e.to.process &&
-		       (CM_EVENTS[e.v.message] || []).includes(r.e.v.event));
+	const got = rows.find((r) => r.n > row.n && !r.cm &&
+		r.e.kind === "CM_EVENT" && r.e.column.process === e.to.process &&
+		(CM_EVENTS[e.v.message] || []).includes(r.e.v.event));
 
 	if (got)
 		got.cm = true;
 	else
 		row.after = Math.max(row.after, 0.8);
-	return {
-		from : end_of(e.column, row),
-		to : got ? end_of(got.e.column, got) : end_of(e.to, row, 0.8),
-		kind : "cm",
-		label : `CM ${e.v.message}`,
-		row
-	};
+	return { from: end_of(e.column, row), to: got ?
+		end_of(got.e.column, got) : end_of(e.to, row, 0.8), kind: "cm",
+		label: `CM ${e.v.message}`, row };
 }
 
-// An answer leaves when the responder knows what it says.
-function life_found(at, row)
-{
+// The response leaves after the reason that the responder recorded.
+function life_found(at, row) {
 	const life = at.get(row.e.about && row.e.about.wr);
 
 	if (life && life.there && life.there.column === row.e.column) {
@@ -402,25 +311,20 @@ function life_found(at, row)
 	}
 }
 
-function end_of(column, row, by = 0)
-{
+function end_of(column, row, by = 0) {
 	return { column, row, by };
 }
 
-function arrow_add(life, from, to, kind, label, row)
-{
+function arrow_add(life, from, to, kind, label, row) {
 	life.arrows.push({ from, to, kind, label, row });
 }
 
-function bytes(n)
-{
+function bytes(n) {
 	return n === undefined ? "" : `${n} B`;
 }
 
-function request_words(e)
-{
-	return [ e.v.op, `PSN ${e.v.psn}`, bytes(e.v.length) ]
-		.filter(Boolean)
+function request_words(e) {
+	return [e.v.op, `PSN ${e.v.psn}`, bytes(e.v.length)].filter(Boolean)
 		.join(" · ");
 }
 
@@ -435,16 +339,15 @@ const STEPS = {
 		life.there = end_of(row.e.column, row);
 		life.arrived = true;
 		arrow_add(life, end_of(life.wr.qp, from), life.there, "request",
-			  life.left ? request_words(life.left) : row.e.v.op,
-			  from);
+			life.left ? request_words(life.left) : row.e.v.op, from);
 	},
-	// The responder has no receive, or does not answer.
+	// The responder has no receive, or does not respond.
 	WAITS(life, row) {
 		life.waits = true;
 		life.rnr = /RNR/.test(row.e.v.for);
 		if (life.rnr && life.there)
-			arrow_add(life, life.there, end_of(life.wr.qp, row),
-				  "nak", "RNR NAK", row);
+			arrow_add(life, life.there, end_of(life.wr.qp, row), "nak",
+				"RNR NAK", row);
 		else
 			life_lost(life, life.out || row);
 		life.there = null;
@@ -461,17 +364,17 @@ const STEPS = {
 		life.there = end_of(peer, row, 1);
 		life.waits = false;
 		arrow_add(life, end_of(life.wr.qp, row), life.there, "retry",
-			  `${row.e.v.op} again`, row);
+			`${row.e.v.op} again`, row);
 	},
 	ANSWERED(life, row) {
 		const own = life.wr.qp;
 		const status = row.e.v.status;
 		if (life.waits && life.rnr && status === "SUCCESS") {
-			// it went out once more, which is no record
+			// the last retransmission is not recorded
 			row.before = 2;
 			life.there = end_of(life_peer(life), row, -1);
-			arrow_add(life, end_of(own, row, -2), life.there,
-				  "retry", `${row.e.v.op} again`, row);
+			arrow_add(life, end_of(own, row, -2), life.there, "retry",
+				`${row.e.v.op} again`, row);
 		}
 		life.answered = true;
 		if (!life.there || !ANSWERS.includes(own.type || "RC") ||
@@ -479,38 +382,33 @@ const STEPS = {
 			return;
 		const [kind, label] = answer_words(life, row.e);
 		if (kind)
-			arrow_add(life, life.there, end_of(own, row), kind,
-				  label, row);
+			arrow_add(life, life.there, end_of(own, row), kind, label,
+				row);
 	},
 };
 
-function life_peer(life)
-{
+function life_peer(life) {
 	const arrived = life.wr.events.find((e) => e.kind === "ARRIVED");
 
 	return (arrived && arrived.peer) || life.wr.qp.peer || life.wr.qp;
 }
 
-// What came while no receive was there was refused once more.
-function life_not_ready(life)
-{
+// The retransmitted request found no receive either: another RNR NAK.
+function life_not_ready(life) {
 	life.there.row.after = 2;
-	arrow_add(life, life.there, end_of(life.wr.qp, life.there.row, 2),
-		  "nak", "RNR NAK", life.there.row);
+	arrow_add(life, life.there, end_of(life.wr.qp, life.there.row, 2), "nak",
+		"RNR NAK", life.there.row);
 }
 
-// Nobody listens.
-function life_lost(life, row)
-{
+// The request gets no response.
+function life_lost(life, row) {
 	life.lost = true;
 	arrow_add(life, end_of(life.wr.qp, row),
-		  end_of((life.left && life.left.peer) || life.wr.qp.peer, row,
-			 0.5),
-		  "lost", life.left ? request_words(life.left) : "", row);
+		end_of((life.left && life.left.peer) || life.wr.qp.peer, row, 0.5),
+		"lost", life.left ? request_words(life.left) : "", row);
 }
 
-function life_ends(life)
-{
+function life_ends(life) {
 	if (!life.left || life.arrived || life.lost ||
 	    LOCAL.includes(life.left.v.op))
 		return;
@@ -519,119 +417,80 @@ function life_ends(life)
 		life_lost(life, life.out);
 }
 
-const NAKS = [
-	"PSN sequence error", "invalid request", "remote access error",
-	"remote operational error", "invalid RD request"
-];
-const NAK_OF = {
-	REM_INV_REQ_ERR : 1,
-	REM_ACCESS_ERR : 2,
-	REM_OP_ERR : 3
-};
+const NAKS = ["PSN sequence error", "invalid request", "remote access error",
+	"remote operational error", "invalid RD request"];
+const NAK_OF = { REM_INV_REQ_ERR: 1, REM_ACCESS_ERR: 2, REM_OP_ERR: 3 };
 
-// Of an answer: [its kind, what it says]; no kind: nothing came back.
-function answer_words(life, e)
-{
+// [kind, label] of the arrow of a response; kind is null if there is none.
+function answer_words(life, e) {
 	const syndrome = Number(e.v.nak || 0), status = e.v.status;
 
 	if (syndrome >> 5 === 1 || status === "RNR_RETRY_EXC_ERR")
-		return [ "nak", "RNR NAK" ];
+		return ["nak", "RNR NAK"];
 	if (syndrome >> 5 === 3)
-		return [ "nak", `NAK: ${NAKS[syndrome & 31] || "reserved"}` ];
+		return ["nak", `NAK: ${NAKS[syndrome & 31] || "reserved"}`];
 	if (status in NAK_OF)
-		return [ "nak", `NAK: ${NAKS[NAK_OF[status]]}` ];
+		return ["nak", `NAK: ${NAKS[NAK_OF[status]]}`];
 	if (status !== "SUCCESS")
-		return [ null, "" ];
+		return [null, ""];
 	if (e.v.op === "RDMA_READ")
-		return [
-			"data", `READ response · ${
-					bytes(life.left && life.left.v.length)}`
-		];
+		return ["data", `READ response · ${bytes(life.left && life.left.v.length)}`];
 	if (/^ATOMIC_(CMP|FETCH)/.test(e.v.op)) {
 		const old = life.wr.events.find((f) => f.kind === "FETCHED");
-		return [
-			"data", old ? `atomic response · ${old.v.old}` :
-				      "atomic response"
-		];
+		return ["data", old ? `atomic response · ${old.v.old}` :
+			"atomic response"];
 	}
-	return [ "answer", "ACK" ];
+	return ["answer", "ACK"];
 }
 
-// ------------------------------------------------------- words
+// ------------------------------------------------------- labels
 
-function wr_words(e)
-{
+function wr_words(e) {
 	return e.v.wr_id === undefined ? "" : `wr ${e.v.wr_id}`;
 }
 
-// The arrow has the whole name.
-function op_words(op)
-{
+// Short name of the opcode; the arrow has the full one.
+function op_words(op) {
 	return (op || "").replace(/ATOMIC_|RDMA_/, "");
 }
 
-// What stands beside an event: short.
-function row_words(row)
-{
+// The short label next to an event.
+function row_words(row) {
 	const e = row.e, v = e.v;
 	const join = (...words) => words.filter(Boolean).join(" · ");
 
 	switch (e.kind) {
-	case "POSTED":
-		return join(`post ${op_words(v.op)}`, wr_words(e));
+	case "POSTED": return join(`post ${op_words(v.op)}`, wr_words(e));
 	case "RECV_POSTED":
 		return row.folded.length ?
-			       `${row.folded.length + 1} receives posted` :
-			       join("post RECV", wr_words(e),
-				    v.srq && `SRQ ${v.srq}`);
-	case "REFUSED":
-		return join("refused", wr_words(e),
-			    (v.error || "").replace(/^\d+ \((.*)\)$/, "$1"));
-	case "LEFT":
-		return LOCAL.includes(v.op) && !row.merged ?
-			       join(v.op, wr_words(e)) :
-			       "";
-	case "ARRIVED":
-	case "ANSWERED":
-		return "";
-	case "WAITS":
-		return /RNR/.test(v.for) ? "waits: RNR" : "waits: no answer";
-	case "AGAIN":
-		return "timer expired";
-	case "FETCHED":
-		return `found ${v.old}`;
-	case "COMPLETED":
-		return join(v.status === "SUCCESS" && op_words(v.op), v.status,
-			    wr_words(e));
-	case "POLLED":
-		return v.status === "SUCCESS" ?
-			       join(`polled ${op_words(v.op)}`, wr_words(e)) :
-			       `polled ${v.status}`;
-	case "QP_MADE":
-		return "QP made";
-	case "QP_MODIFIED":
-		return v.state === "RTR" && v.peer ? `RTR · peer ${v.peer}` :
-						     v.state;
-	case "QP_BROKEN":
-		return `now in ${v.state}`; // by modify_qp, too
-	case "MR_MADE":
-		return join("MR", `rkey ${v.rkey}`, bytes(v.length));
-	case "DATA":
-		return `data ${v.data}`;
-	case "CM_SENT":
-		return e.to ? "" : `CM ${v.message || ""}`;
-	case "PACKET":
-		return `${v.in ? "in" : "out"}: ${v.packet || ""}`;
-	case "CM_EVENT":
-		return `rdma_cm ${v.event}`;
-	case "CM_CALL":
-		return join(`rdma_cm_${v.command}`, v.error);
-	case "ASYNC_EVENT":
-		return `event ${v.event}`;
-	case "CALL":
-	case "WHY":
-		return e.text;
-	default:
-		return e.called;
+			`${row.folded.length + 1} receives posted` :
+			join("post RECV", wr_words(e), v.srq && `SRQ ${v.srq}`);
+	case "REFUSED": return join("refused", wr_words(e),
+		(v.error || "").replace(/^\d+ \((.*)\)$/, "$1"));
+	case "LEFT": return LOCAL.includes(v.op) && !row.merged ?
+		join(v.op, wr_words(e)) : "";
+	case "ARRIVED": case "ANSWERED": return "";
+	case "WAITS": return /RNR/.test(v.for) ? "waits: RNR" :
+		"waits: no response";
+	case "AGAIN": return "timer expired";
+	case "FETCHED": return `found ${v.old}`;
+	case "COMPLETED": return join(v.status === "SUCCESS" && op_words(v.op),
+		v.status, wr_words(e));
+	case "POLLED": return v.status === "SUCCESS" ?
+		join(`polled ${op_words(v.op)}`, wr_words(e)) :
+		`polled ${v.status}`;
+	case "QP_MADE": return "QP created";
+	case "QP_MODIFIED": return v.state === "RTR" && v.peer ?
+		`RTR · peer ${v.peer}` : v.state;
+	case "QP_BROKEN": return `now in ${v.state}`; // by modify_qp, too
+	case "MR_MADE": return join("MR", `rkey ${v.rkey}`, bytes(v.length));
+	case "DATA": return `data ${v.data}`;
+	case "CM_SENT": return e.to ? "" : `CM ${v.message || ""}`;
+	case "PACKET": return `${v.in ? "in" : "out"}: ${v.packet || ""}`;
+	case "CM_EVENT": return `rdma_cm ${v.event}`;
+	case "CM_CALL": return join(`rdma_cm_${v.command}`, v.error);
+	case "ASYNC_EVENT": return `event ${v.event}`;
+	case "CALL": case "WHY": return e.text;
+	default: return e.called;
 	}
 }

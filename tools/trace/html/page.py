@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The page of urxe trace --html as C: its style and scripts in their places,
-each allowed by its hash, and what stands before and after the data.
+"""Generate the page of urxe trace --html as C: insert the style and the scripts,
+with their hashes for the Content-Security-Policy, and write the parts before and
+after the data as two arrays.
 Usage: page.py OUTPUT HTML CSS JS..."""
 
 import base64
@@ -18,7 +19,7 @@ def allowed(text):
 
 
 def c_string(text):
-    """Bytes, for a string literal has a length that every compiler takes."""
+    """The elements of an array: compilers limit the length of string literals."""
     rows = [text[i:i + 16] for i in range(0, len(text), 16)]
     return "\n".join("\t" + " ".join(f"{byte}," for byte in row)
                      for row in rows) + "\n\t0"
@@ -27,13 +28,13 @@ def c_string(text):
 style = css.read_text(encoding="utf-8")
 script = "".join(f.read_text(encoding="utf-8") for f in js)
 if "</script" in script or "</style" in style:
-    sys.exit("page.py: what ends the element stands in it")
+    sys.exit("page.py: a script or the style contains its end tag")
 page = html.read_text(encoding="utf-8")
 for place, text in (("STYLE_HASH", allowed(style)),
                     ("SCRIPT_HASH", allowed(script)),
                     ("STYLE", style), ("SCRIPT", script)):
     if page.count(f"@{place}@") != 1:
-        sys.exit(f"page.py: {html} has not one @{place}@")
+        sys.exit(f"page.py: {html} must have exactly one @{place}@")
     page = page.replace(f"@{place}@", text)
 before, after = page.split("@DATA@")
 output.write_text(f"""/* made by {pathlib.Path(__file__).name} */
