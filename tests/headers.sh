@@ -17,7 +17,7 @@ compile()
 	[[ $not_alone == *" $header "* ]] && return
 	echo "#include \"$header\"" |
 		"$@" -fsyntax-only -std=gnu11 -D_GNU_SOURCE -Wall -Wextra \
-			-I. -Iprovider -Ikernel-shim -I/usr/include/libnl3 \
+			-I. -Iprovider -Ikernel-shim -Itools -I/usr/include/libnl3 \
 			-x c - || { echo "$header does not compile alone"; return 1; }
 }
 export -f compile

@@ -22,7 +22,7 @@
 /* Attempts to remove the fabric, 10 ms apart: killed processes exit soon. */
 #define TRIES 500
 
-/* Directories to search, in the order of find_libraries() in main.c. */
+/* Directories to search, in the order of find_libraries(). */
 static const char *const places[] = {
 	"../tests/bench",
 	("../" URXE_LIBDIR_REL), /* one concatenated string */

@@ -25,7 +25,7 @@
 
 /*
  * Directories of the pages with the sources, and of the programs, in the
- * order of find_libraries() in main.c.
+ * order of find_libraries().
  */
 static const struct {
 	const char *pages, *programs;

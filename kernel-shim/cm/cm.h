@@ -31,8 +31,7 @@
  * A message to an id in the same fabric is a function call: it changes the
  * peer's id and queues an event.  Messages to other hosts: wire.h.
  *
- * Tests: tests/unit/rdma_cm/test_cm.c, test_cm_travels.c, test_cm_wire.c;
- *tests/cm.
+ * Tests: tests/unit/rdma_cm, tests/cm.
  */
 #pragma once
 

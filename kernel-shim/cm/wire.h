@@ -8,8 +8,9 @@
  *	sending		the process of the id, from commands and cm_tick()
  *	receiving	the thread that reads the fabric's socket, in the
  *			process that owns it (provider/wire/responder/server.c).
- *It also sends the responses that need no application: MRA, REJ, DREP; repeated
- *REP, RTU and SIDR_REP
+ *			It also sends the responses that need no
+ *			application: MRA, REJ, DREP; repeated REP, RTU and
+ *			SIDR_REP
  *
  * Both hold the lock of the tables.
  *

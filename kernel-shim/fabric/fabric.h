@@ -6,7 +6,8 @@
  *
  * The preload library, the provider, the CM and the tools call these
  * functions.  They return 0 or a negative errno unless stated otherwise.
- * Outputs are written on success only.  None of them is on the data path.
+ * Outputs are written on success only.  One of them is on the data path:
+ * mcast_members(), for a multicast datagram.
  */
 #pragma once
 

@@ -6,12 +6,14 @@
  *
  *   device          struct urxe_dev: the device segment, one per fabric
  *   procs           empty; byte-range locks on it mark live processes
- *                   (process.h)
+ *                   (fabric/process.c)
  *   dm              the device-memory heap (or a file on a hugetlbfs mount)
  *   ctx/S.G         struct urxe_arena: one per opened context; slot S,
  *                   generation G.  Its file descriptor is the verbs
  *                   "cmd_fd"; an OFD lock on it marks the context live
  *   ev/S.G.N        FIFOs: completion channels and async event channels
+ *   cm, cm.d/       the connection manager (cm_tables.h), its FIFOs
+ *   journal         writes of checked programs (journal.h)
  *   sys/, dev/      the contents of sysfs and /dev (written by the preload
  *                   library)
  *

@@ -2,7 +2,7 @@
 /*
  * The events of a trace: EVENT(name, printed name, values), a list for
  * several inclusions (X macros).  trace.h makes enum trace_event of it,
- * tools/trace_*.c tables for printing.
+ * tools/trace/trace_*.c tables for printing.
  *
  * `values` lists the values of the record in the order in which they are
  * recorded, as name:type.  A ? after the name means that 0 stands for no

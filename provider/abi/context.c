@@ -20,6 +20,7 @@
 
 #include "context.h"
 #include "engine/adopt/adopt.h"
+#include "engine/context.h"
 #include "engine/copy/bounce.h"
 #include "engine/exec/direct.h"
 #include "engine/core/log.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Filling the memory of receives and READs. See fill.h. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Cutting a message into pieces that arrive in any order. See pieces.h. */
 #include "pieces.h"
 
 #define LINE 64

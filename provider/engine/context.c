@@ -14,7 +14,7 @@
 #include <errno.h>
 
 #include "engine/copy/bounce.h"
-#include "engine/core/context.h"
+#include "context.h"
 #include "engine/mem/maps.h"
 #include "engine/mem/peer.h"
 #include "engine/core/process.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The state of an outstanding WR's memory, shared by memory.c, overlap.c,
- * change.c and fetch.c.  All of it is guarded by referee_lock(), except the
- * list of fetch.c, which has its own lock.
+ * change.c, ending.c and fetch.c.  All of it is guarded by referee_lock(),
+ * except the list of fetch.c, which has its own lock.
  */
 #pragma once
 

@@ -14,7 +14,9 @@
  *	objects.c	create, modify and destroy verbs
  *	posts*.c	posts
  *	polls.c		polls
- *	memory.c	checks of the memory of outstanding WRs
+ *	queue.c		queues of WRs; shadow.c: objects; ending.c: a WR ends
+ *	memory.c, overlap.c, change.c, fetch.c
+ *			checks of the memory of outstanding WRs
  *	unpolled.c	event delivery; events and completions at destruction
  *	limits.c, pair.c, unmapped.c, failed.c, leave.c
  *			other checks

@@ -9,6 +9,7 @@
 #include "engine/cq/cq_moderate.h"
 #include "engine/cq/event.h"
 #include "engine/core/log.h"
+#include "engine/poll/cq_resize.h"
 #include "engine/poll/poller.h"
 #include "engine/run/service.h"
 #include "event.h"

@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <infiniband/verbs.h>
+
 #include "engine/core/context.h"
 
 /*

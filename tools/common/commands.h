@@ -26,12 +26,6 @@ extern const struct command command_run, command_env, command_info, command_rm,
 	command_port, command_doctor, command_lesson, command_trace,
 	command_top, command_bench, command_why;
 
-/*
- * Return whether output to fd may have colours: fd is a terminal, TERM is
- * neither unset nor dumb, and NO_COLOR (no-color.org) is not set (verdict.c).
- */
-bool colour_wanted(int fd);
-
 /* Print "urxe: ", the message and a newline on stderr.  Return code. */
 int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The command that runs; main.c sets it. */

@@ -17,7 +17,11 @@ static struct {
 	unsigned int said, failed;
 } out;
 
-bool colour_wanted(int fd)
+/*
+ * Return whether output to fd may have colours: fd is a terminal, TERM is
+ * neither unset nor dumb, and NO_COLOR (no-color.org) is not set.
+ */
+static bool colour_wanted(int fd)
 {
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 

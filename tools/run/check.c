@@ -79,20 +79,29 @@ int check_add_report(struct check *c, const char *value)
 					       NULL };
 	const char *colon = strchr(value, ':');
 	char *format = strndup(value, strcspn(value, ":"));
+	int ret;
 
 	if (!format)
 		return fail(1, "no memory");
-	if (!report_named(format))
-		return fail_word("--report", format, formats);
-	if ((colon && !colon[1]) || c->reports == CHECK_REPORTS)
-		return fail(EXIT_USAGE,
-			    "--report: \"%s\": use json, junit or github, "
-			    "optionally followed by :FILE",
-			    value);
+	if (!report_named(format)) {
+		ret = fail_word("--report", format, formats);
+		goto err_free_format;
+	}
+	if ((colon && !colon[1]) || c->reports == CHECK_REPORTS) {
+		ret = fail(EXIT_USAGE,
+			   "--report: \"%s\": use json, junit or github, "
+			   "optionally followed by :FILE",
+			   value);
+		goto err_free_format;
+	}
 	c->report[c->reports].format = format;
 	c->report[c->reports++].file = colon ? colon + 1 : NULL;
 	c->asked = true;
 	return CHECK_CHOSEN;
+
+err_free_format:
+	free(format);
+	return ret;
 }
 
 int check_complete(const struct check *c)

@@ -5,8 +5,8 @@
  * Its header is not packaged, and its number does not identify the layout:
  * releases 59 and 62 have the same number.  So what differs between releases
  * is data (slots.h), which is selected at run time by the symbols that
- * libibverbs exports.  No private symbol is linked, and one binary supports
- * all releases from 36 to 65.
+ * libibverbs exports, and by its file name for releases before 49.  No private
+ * symbol is linked, and one binary supports all releases from 36 to 65.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Parser of /proc/self/smaps (proc_pid_smaps(5)): the mappings of this
- * process with their VmFlags.  Used by page adoption (adopt.c).
+ * process with their VmFlags.  Used by page adoption.
  */
 #pragma once
 

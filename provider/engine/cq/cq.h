@@ -6,7 +6,7 @@
  * (struct urxe_cq).
  *
  * Producers are requesters, of any process, and flushes.  Each calls
- * cq_begin() through cq_publish() while its QP's guard is raised, which keeps
+ * cq_begin() to cq_publish() while its QP's guard is raised, which keeps
  * the ring from being freed.  The consumer is poller.h.
  */
 #pragma once
@@ -275,13 +275,6 @@ void cq_ring_free(struct urxe_context *ctx, uint64_t word);
 void cq_start_ring(struct urxe_cq *cq, uint64_t word);
 /* Make it the ring that the owner polls. */
 void cq_use_ring(struct urxe_cq *cq, uint64_t word);
-/*
- * Replace the ring by one of at least cqe entries.  No completion is lost
- * (shared/cq_ring.h, "Resize").  The caller is inside the gate.  Returns 0 or
- * an errno value.
- */
-int cq_resize(struct urxe_cq *cq, int cqe);
-
 /*
  * Exclude other pollers and resizers.  The caller may then enter the gate as
  * its insider.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* On-demand paging: population of pages. See odp.h. */
 #include <errno.h>
 #include <unistd.h>
 

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cq_resize.h"
 #include "engine/cq/cq.h"
 #include "cq_arm.h"
 #include "engine/core/log.h"

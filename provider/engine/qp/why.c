@@ -12,8 +12,6 @@
 
 #define WHY 400
 
-struct urxe_tally urxe_tally;
-
 static void why_of(struct urxe_reason *r, const struct urxe_qp *qp,
 		   const struct urxe_wqe *w)
 {

@@ -7,9 +7,9 @@
  *
  * The exit of a peer process wakes the thread (peer_watch). While a peer
  * cannot be watched, or a death has not been handled, the thread checks the
- * peers every 100 ms (LIFE_CHECK_NS). A missed wake-up, because the process
+ * peers every 100 ms. A missed wake-up, because the process
  * that had to pass it on was killed too or because memory was damaged, is
- * found by a check every few seconds (LIFE_DOUBT_NS).
+ * found by a check every few seconds.
  *
  * If no thread can be created, pollers run its rounds (service_stand_in), and
  * ibv_req_notify_cq fails.

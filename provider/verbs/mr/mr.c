@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "engine/context.h"
 #include "verbs/context.h"
 #include "engine/adopt/adopt.h"
 #include "engine/copy/bounce.h"

@@ -10,7 +10,7 @@
 #include "engine/qp/wait.h"
 #include "engine/qp/why.h"
 #include "engine/qp/wqe.h"
-#include "wire/socket/message.h"
+#include "message.h"
 #include "state.h"
 
 #define RNR_ENDLESS 7

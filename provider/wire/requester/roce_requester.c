@@ -29,7 +29,7 @@
 #include "engine/run/service.h"
 #include "engine/qp/why.h"
 #include "engine/qp/wqe.h"
-#include "wire/socket/message.h"
+#include "message.h"
 #include "state.h"
 
 /*

@@ -11,7 +11,7 @@
 #include "engine/copy/transfer.h"
 #include "engine/qp/why.h"
 #include "engine/qp/wqe.h"
-#include "wire/socket/message.h"
+#include "message.h"
 #include "wire/socket/port.h"
 #include "state.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#define _GNU_SOURCE
 /*
  * UD responder: deliver datagrams of other hosts, the GRH followed by the
  * payload (engine/exec/ud.c).  Runs in the socket owner's thread.
  */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#define _GNU_SOURCE
 /*
  * Responder side of atomics.  The response carries the original value.  A
  * duplicate is not executed again; it is answered from the list in shared
  * memory (struct urxe_wire_responder.atomic).
  */
+#define _GNU_SOURCE
 #include <string.h>
 
 #include "engine/exec/atomics.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#define _GNU_SOURCE
 /*
  * Responder side of FLUSH and ATOMIC WRITE (annex A19), each answered by an
  * RDMA READ response without data.  A duplicate FLUSH is executed again.  A
  * duplicate ATOMIC WRITE is not, because another write may have followed.
  */
+#define _GNU_SOURCE
 #include <string.h>
 
 #include "engine/core/opcode.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#define _GNU_SOURCE
 /* Responder side of RDMA READ: requests and portions, see read.h. */
+#define _GNU_SOURCE
 #include "engine/qp/comp_cntr.h"
 #include "read.h"
 #include "server.h"

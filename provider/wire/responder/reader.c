@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#define _GNU_SOURCE
 /* READs in progress, served round-robin, see read.h. */
+#define _GNU_SOURCE
 #include <string.h>
 
 #include "read.h"

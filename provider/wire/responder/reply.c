@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#define _GNU_SOURCE
 /*
  * Responses.  ACKs are coalesced: they are sent when all packets in the
  * socket buffer have been processed.  An ACK, a READ response and an atomic
  * response acknowledge all earlier PSNs (IB 9.7.5.1.2).
  */
+#define _GNU_SOURCE
 #include <string.h>
 
 #include "base/clock.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#define _GNU_SOURCE
 /*
  * Responder side of SEND and RDMA WRITE, packet by packet.  The first packet
  * of a SEND takes a receive.  Each packet's bytes are placed at once.  The
  * last packet completes the receive.
  */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#define _GNU_SOURCE
 /*
  * Responder for connected QPs: PSN check and dispatch (IB 9.7.4, 9.7.5; UC:
  * 9.8).  The expected packet is executed.  A duplicate gets the response that
@@ -11,6 +10,7 @@
  * `told`: a NAK for this ePSN was sent.  `under_way`: the kind of message of
  * which more packets are expected.
  */
+#define _GNU_SOURCE
 #include "engine/qp/why.h"
 #include "server.h"
 

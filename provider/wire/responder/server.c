@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#define _GNU_SOURCE
 /*
  * Wire responder: dispatch of received packets to QPs.  server.h describes
  * the data structures and the other files.
  *
- * One thread calls these functions: the socket owner's, in socket_owner.c, which
- * creates the server, runs it while the process is the socket owner, and
+ * One thread calls these functions: the socket owner's, in socket_owner.c,
+ *which creates the server, runs it while the process is the socket owner, and
  * frees it.  holder_start() may create it before it starts that thread.
  * server_disown() runs in the child of a fork.
  *
@@ -27,6 +26,7 @@
  *  - server_make() fails: no memory, no free owner slot, or the UDP port is
  *    bound by another program.  socket_owner.c reports it and tries again.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#define _GNU_SOURCE
 /*
  * XRC target: selection of the SRQ.  Each request names the SRQ whose receive
  * it takes and whose protection domain its keys are in (IB A14.2).  All
  * packets of a message use the same SRQ.  Runs in the socket owner's thread
  * with the guard raised.
  */
+#define _GNU_SOURCE
 #include "engine/qp/why.h"
 #include "server.h"
 

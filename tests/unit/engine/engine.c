@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "engine.h"
+#include "engine/context.h"
 #include "engine/copy/bounce.h"
 #include "engine/exec/sq_post.h"
 #include "engine/qp/counters.h"

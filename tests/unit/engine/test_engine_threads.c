@@ -16,6 +16,7 @@
 #include "engine/exec/sq_post.h"
 #include "engine/poll/cq_arm.h"
 #include "../threads.h"
+#include "engine/poll/cq_resize.h"
 
 /* SENDs, or pairs of WRITE and READ, outstanding at an end */
 #define SLOTS 8u

@@ -234,11 +234,16 @@ START_TEST(wrong_srq)
 		number = 0;
 	if (how == BASIC) {
 		/*
-		 * ibv_get_srq_num refuses a basic SRQ.  This number is that
-		 * of index 0 of context slot 256 (URXE_SRQN).
+		 * ibv_get_srq_num refuses a basic SRQ.  It takes the lowest
+		 * free index: that of the XRC SRQ which is destroyed here.
 		 */
+		x = open_xrcd(d.a.ctx, -1, O_CREAT);
+		ck_nonnull(x);
+		srq = make_xsrq(&d.a, x, 4, 1);
+		number = srqn(srq);
+		ck_ok(ibv_destroy_srq(srq));
 		srq = make_srq(&d.a, 4, 1);
-		number = 1u << 20;
+		ck_ok(post_srq(srq, &d.a, 1, 0, 64));
 	}
 	if (how == OTHER_DOMAIN) {
 		x = open_xrcd(d.a.ctx, -1, O_CREAT);

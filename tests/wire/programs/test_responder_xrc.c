@@ -201,20 +201,25 @@ static void refused(struct ibv_qp *qp, uint8_t syndrome, uint32_t psn)
  */
 START_TEST(bad_srqs)
 {
-	uint32_t foreign, gone, i;
-	struct ibv_srq *theirs = make_srq(other, &foreign);
-	struct ibv_srq *basic = ibv_create_srq(
-		pd, &(struct ibv_srq_init_attr){ .attr = { .max_wr = 1 } });
+	uint32_t foreign, not_xrc, gone, again, i;
+	struct ibv_srq *theirs = make_srq(other, &foreign), *basic;
 	struct ibv_qp *qp;
 
-	ck_assert_int_eq(ibv_destroy_srq(make_srq(domain, &gone)), 0);
+	/* a basic SRQ has no number; it takes the lowest free index */
+	ck_assert_int_eq(ibv_destroy_srq(make_srq(domain, &not_xrc)), 0);
+	basic = ibv_create_srq(pd,
+			       &(struct ibv_srq_init_attr){
+				       .attr = { .max_wr = 1, .max_sge = 1 } });
 	ck_assert_ptr_nonnull(basic);
+	ck_assert_int_eq(ibv_destroy_srq(make_srq(domain, &gone)), 0);
+	ck_assert_uint_ne(gone, not_xrc);
 	{
 		/*
-		 * no SRQ, of another domain, never created, destroyed, of
-		 * no context
+		 * no SRQ, of another domain, not of XRC, destroyed, never
+		 * created, of no context
 		 */
-		const uint32_t bad[] = { 0, foreign, gone + 1, gone, 0xffffff };
+		const uint32_t bad[] = { 0,    foreign,	 not_xrc,
+					 gone, gone + 1, 0xffffff };
 
 		for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 			qp = make_target();
@@ -226,6 +231,9 @@ START_TEST(bad_srqs)
 		}
 	}
 	ck_assert_int_eq(ibv_destroy_srq(basic), 0);
+	/* so the number was that of the basic SRQ */
+	ck_assert_int_eq(ibv_destroy_srq(make_srq(domain, &again)), 0);
+	ck_assert_uint_eq(again, not_xrc);
 	ck_assert_int_eq(ibv_destroy_srq(theirs), 0);
 }
 END_TEST

@@ -11,9 +11,9 @@
 #include "engine/exec/part.h"
 #include "engine/exec/ud.h"
 #include "engine/qp/why.h"
-#include "wire/socket/message.h"
+#include "message.h"
 #include "wire/socket/port.h"
-#include "wire/requester/roce_requester.h"
+#include "roce_requester.h"
 #include "verbs/ah.h"
 #include "wire/psn.h"
 
