@@ -10,7 +10,8 @@
  *	unchanged	invalid flags, PD or access flags; memory of another
  *			process; RLIMIT_MEMLOCK; a bound memory window
  *	disabled	the new memory or attributes cannot be used
- *			(rereg_describe()); only ibv_dereg_mr is possible
+ *			(rereg_describe()), and no window is bound; only
+ *			ibv_dereg_mr is possible
  */
 #include <errno.h>
 
@@ -33,10 +34,6 @@ static int rereg_describe(struct urxe_mr *mr, int flags, void *addr,
 	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		access = k->access;
 	if (k->kind == URXE_MEM_DM) {
-		if (moves || !(access & IBV_ACCESS_ZERO_BASED))
-			return fabric_fail(
-				EINVAL,
-				"an MR of device memory cannot be moved and needs IBV_ACCESS_ZERO_BASED");
 		key_set(out, k);
 		out->access = access;
 		return 0;
@@ -51,6 +48,28 @@ static int rereg_describe(struct urxe_mr *mr, int flags, void *addr,
 				   (uintptr_t)addr :
 				   k->iova,
 			   access, out);
+}
+
+/*
+ * Check the access flags, and what is changed of an MR of device memory.  0 or
+ * -errno; the MR is unchanged.
+ */
+static int rereg_check(const struct urxe_mr *mr, int flags, int access)
+{
+	const bool dm = mr->key->kind == URXE_MEM_DM;
+	int ret = 0;
+
+	if (dm && (flags & IBV_REREG_MR_CHANGE_TRANSLATION ||
+		   (flags & IBV_REREG_MR_CHANGE_ACCESS &&
+		    !(access & IBV_ACCESS_ZERO_BASED))))
+		return fabric_fail(
+			EINVAL,
+			"an MR of device memory cannot be moved and needs IBV_ACCESS_ZERO_BASED");
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		ret = mr_check_access(access, dm ? DM_ACCESS : MR_ACCESS);
+	if (!ret && !mem_is_mine(mr->ctx->self, mr->key))
+		ret = fabric_fail(EPERM, "the memory is of another process");
+	return ret;
 }
 
 /* Disable the entry, change it, and enable it if all is well.  -errno */
@@ -115,7 +134,7 @@ int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *ibpd,
 {
 	struct urxe_mr *mr = to_umr(&vmr->mr);
 	struct urxe_pd *pd = NULL;
-	int ret = 0;
+	int ret;
 
 	if (!flags)
 		return EINVAL;
@@ -127,12 +146,7 @@ int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *ibpd,
 		if (!pd)
 			return EINVAL;
 	}
-	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
-		ret = mr_check_access(access, mr->key->kind == URXE_MEM_DM ?
-						      DM_ACCESS :
-						      MR_ACCESS);
-	if (!ret && !mem_is_mine(mr->ctx->self, mr->key))
-		ret = fabric_fail(EPERM, "the memory is of another process");
+	ret = rereg_check(mr, flags, access);
 	adopt_begin();
 	if (!ret)
 		ret = rereg_pinned(mr, flags, pd, addr, length, access);

@@ -256,6 +256,8 @@ START_TEST(flags_of_device_memory)
 					      NULL, 0, bad[i]),
 				 IBV_REREG_MR_ERR_CMD);
 		ck_assert_int_eq(errno, EINVAL);
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 2, 0, 64, 0, 0));
+		expect_ok(d.a.scq, 2, IBV_WC_RDMA_WRITE);
 	}
 	ck_ok(ibv_rereg_mr(d.b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			   ALL_ACCESS | IBV_ACCESS_ZERO_BASED));
