@@ -186,7 +186,7 @@ static const char *knob_parse(struct adversary *a, const char *text, size_t len)
 	info = &adversary_knobs[i];
 	share = info->limit == ADVERSARY_SHARE;
 	if (!is || !value_parse(is + 1, len - name - 1, share, &value))
-		return share ? "the value must be a number out of 1000, or N%" :
+		return share ? "the value must be 0 to 1000 (per mille), or a percentage such as 2%" :
 			       "the value must be a number";
 	if (value > info->limit)
 		return share ? "the value must be at most 1000 (100%)" :

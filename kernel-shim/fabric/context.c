@@ -440,13 +440,13 @@ static int context_create_arena(struct urxe_fabric *f, uint32_t slot,
 	arena_name(name, sizeof(name), slot, gen);
 	fd = arena_create(f, name);
 	if (fd < 0)
-		return fabric_fail(-fd, "create %s/%s: %s", f->dir, name,
+		return fabric_fail(-fd, "cannot create %s/%s: %s", f->dir, name,
 				   strerror(-fd));
 	ret = arena_init(fd, slot, gen, c->comm);
 	if (ret)
 		goto err_unlink;
 	if (fchmod(fd, URXE_ARENA_MODE) || fcntl(fd, F_OFD_SETLK, &lk)) {
-		ret = fabric_fail(errno, "lock %s/%s: %s", f->dir, name,
+		ret = fabric_fail(errno, "cannot lock %s/%s: %s", f->dir, name,
 				  strerror(errno));
 		goto err_unlink;
 	}

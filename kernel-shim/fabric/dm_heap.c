@@ -524,9 +524,10 @@ static int dm_heap_take(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 	if (!length || log_align > 63)
 		return -EINVAL;
 	if (length > f->dm_bytes || 1ull << log_align > f->dm_bytes)
-		return fabric_fail(ENOMEM,
-				   "the device has %llu bytes of device memory",
-				   (unsigned long long)f->dm_bytes);
+		return fabric_fail(
+			ENOMEM,
+			"length or alignment exceeds the %llu bytes of device memory; URXE_DM_SIZE sets their number",
+			(unsigned long long)f->dm_bytes);
 	ret = dm_heap_map(f);
 	if (ret)
 		return ret;

@@ -287,8 +287,8 @@ static int make_named(struct urxe_fabric *f, const char *name,
 		 (unsigned long long)clock_now());
 	fd = openat(f->dirfd, tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return fabric_fail(errno, "create %s/%s: %s", f->dir, tmp,
-				   strerror(errno));
+		return fabric_fail(errno, "cannot create %s/%s: %s", f->dir,
+				   tmp, strerror(errno));
 	ret = init(f, fd);
 	if (!ret && linkat(f->dirfd, tmp, f->dirfd, name, 0) && errno != EEXIST)
 		ret = -errno;
@@ -375,7 +375,7 @@ out_close:
 	if (ret == -EPROTO)
 		fabric_fail(
 			EPROTO,
-			"%s was created by another version of urxe; when no process uses it, the next program replaces it",
+			"%s was created by another version of urxe, or is damaged; when no process uses it, the next program replaces it",
 			f->dir);
 	return ret;
 }

@@ -107,8 +107,8 @@ int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number)
 	fd = openat(f->dirfd, nascent, O_RDWR | O_CLOEXEC);
 	if (fd < 0 || fchmod(fd, EVENT_FIFO_MODE & 07777) ||
 	    renameat(f->dirfd, nascent, f->dirfd, path)) {
-		ret = fabric_fail(errno, "open %s/%s: %s", f->dir, nascent,
-				  strerror(errno));
+		ret = fabric_fail(errno, "cannot open %s/%s: %s", f->dir,
+				  nascent, strerror(errno));
 		unlinkat(f->dirfd, nascent, 0);
 		if (fd >= 0)
 			close(fd);

@@ -62,7 +62,8 @@ static int map_fail(int err, size_t size)
 			err,
 			"%zu MiB more address space (mostly unused) is needed, but ulimit -v allows %llu MiB in total",
 			size >> 20, (unsigned long long)r.rlim_cur >> 20);
-	return fabric_fail(err, "map %zu MiB: %s", size >> 20, strerror(err));
+	return fabric_fail(err, "cannot map %zu MiB: %s", size >> 20,
+			   strerror(err));
 }
 
 int sparse_map(int fd, size_t size, void *at, void **out)

@@ -313,7 +313,7 @@ int fabric_refresh_gids(struct urxe_fabric *f)
 	if (ret)
 		return fabric_fail(
 			-ret,
-			"getifaddrs() does not list the addresses of this host");
+			"getifaddrs() cannot list the addresses of this host, so the GID table is not updated");
 	ret = fabric_lock(f);
 	if (ret)
 		return ret;

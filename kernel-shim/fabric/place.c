@@ -197,7 +197,7 @@ int place_open(const char *dir, bool create)
 		close(fd);
 	return fabric_fail(
 		EPERM,
-		"%s must be a directory of uid %u or root, not a symbolic link, in which other users cannot rename entries",
+		"%s must be a directory of uid %u or root, not a symbolic link, and not writable by other users unless it is sticky",
 		place, (unsigned int)geteuid());
 }
 

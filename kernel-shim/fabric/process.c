@@ -74,8 +74,8 @@ static int process_file_open(struct urxe_fabric *f)
 
 	fd = openat(f->dirfd, PROCS, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return fabric_fail(errno, "open %s/" PROCS ": %s", f->dir,
-				   strerror(errno));
+		return fabric_fail(errno, "cannot open %s/" PROCS ": %s",
+				   f->dir, strerror(errno));
 	if (process_file_is(f, fd))
 		return fd;
 	close(fd);
@@ -176,7 +176,8 @@ static int process_lock_number(struct urxe_fabric *f, int fd)
 			return (int)number;
 		}
 		if (errno != EAGAIN && errno != EACCES)
-			return fabric_fail(errno, "lock %s/" PROCS ": %s",
+			return fabric_fail(errno,
+					   "cannot lock %s/" PROCS ": %s",
 					   f->dir, strerror(errno));
 	}
 	return fabric_fail(EAGAIN, "the fabric can have at most %d processes",

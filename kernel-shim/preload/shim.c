@@ -109,7 +109,7 @@ void shim_complain(const char *what, int err)
 
 	if (atomic_flag_test_and_set(&said))
 		return;
-	n = snprintf(line, sizeof(line), "urxe: %s, fabric %s: %s\n", what,
+	n = snprintf(line, sizeof(line), "urxe: %s in fabric %s: %s\n", what,
 		     fabric_path, fabric_reason(-err));
 	if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
 		return;

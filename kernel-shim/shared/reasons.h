@@ -12,7 +12,7 @@
 #define REASON(name, said, source, cause)
 #endif
 
-#define OF_KEY "%k at QP %x, %u bytes at %x: "
+#define OF_KEY "%k used on QP %x for %u bytes at %x: "
 
 /*
  * Keys.  The first values are the key, its QP, and the length and address of
@@ -33,7 +33,8 @@ REASON(KEY_UNBOUND,
        "IBA 10.6.7.2, ibv_bind_mw(3)",
        "the bind is not complete, or LOCAL_INV, SEND_WITH_INV or a bind of length 0 invalidated the key")
 REASON(KEY_REBOUND,
-       OF_KEY "the memory window at this key index is bound with rkey %x",
+       OF_KEY
+       "the memory window at this key index is bound with another rkey, %x",
        "IBA 10.6.7.2, ibv_bind_mw(3)",
        "each bind creates a new rkey, which must be sent to the peer")
 REASON(KEY_ENDED,
@@ -54,7 +55,7 @@ REASON(KEY_ACCESS, OF_KEY "the key allows %a, but %a is required",
 REASON(KEY_RANGE,
        OF_KEY "the key covers %x to %x, but the access needs %x to %x",
        "IBA 10.6.3, ibv_reg_mr(3)",
-       "the address is relative to another start (iova, ZERO_BASED), or the length is too long")
+       "the address is not based on the iova of the MR (0 with ZERO_BASED), or the length is too long")
 REASON(KEY_WINDOW_QP,
        OF_KEY "the key is of a type 2 window that is bound on QP %x",
        "IBA 10.6.7.2, ibv_bind_mw(3)",
@@ -81,11 +82,12 @@ REASON(DEPTH,
        "max_rd_atomic is 0 (ibv_modify_qp to RTS), but READ, atomics, ATOMIC_WRITE and FLUSH need at least 1",
        "IBA 11.2.5.2, ibv_modify_qp(3)", "max_rd_atomic was left at 0")
 REASON(WORD, "the SGEs of an atomic have %u bytes, but an atomic needs 8",
-       "IBA 9.4.5, ibv_post_send(3)", "the length in the SGE")
+       "IBA 9.4.5, ibv_post_send(3)", "an SGE with a wrong length")
 REASON(FLUSH_TYPE, "invalid FLUSH type %x or level %u", "IBA A19",
        "arguments of ibv_wr_flush in the wrong order")
 REASON(OPCODE, "opcode %u is not supported by this QP",
-       "IBA 10.8.2, ibv_post_send(3)", "the type of the QP")
+       "IBA 10.8.2, ibv_post_send(3)",
+       "the QP is of a type without this operation")
 REASON(CQ_FULL, "the CQ of QP %x overran", "IBA 11.6.3.2, ibv_create_cq(3)",
        "more WRs are posted than the CQ has entries, or completions are polled too rarely")
 
@@ -93,20 +95,20 @@ REASON(CQ_FULL, "the CQ of QP %x overran", "IBA 11.6.3.2, ibv_create_cq(3)",
 REASON(BIND_NONE, "a memory window cannot be bound: no window has rkey %x",
        "IBA 10.6.7.2, ibv_bind_mw(3)", "the window was deallocated")
 REASON(BIND_CONTEXT,
-       "a memory window cannot be bound: %x is of another context than QP %x",
-       "IBA 10.6.7.2, ibv_bind_mw(3)", "two calls of ibv_open_device")
+       "a memory window cannot be bound: rkey %x is of another device context than QP %x",
+       "IBA 10.6.7.2, ibv_bind_mw(3)", "the program opened the device twice")
 REASON(BIND_PD,
        "a memory window cannot be bound: the window is of PD %u, but the QP is of PD %u",
        "IBA 10.6.7.2, ibv_bind_mw(3)", "the program has two PDs")
 REASON(BIND_BOUND,
-       "a memory window cannot be bound: %x is of type 2 and already bound",
+       "a memory window cannot be bound: rkey %x is of a type 2 window that is already bound",
        "IBA 10.6.7.2, ibv_bind_mw(3)",
        "the window was not invalidated (LOCAL_INV or SEND_WITH_INV) first")
 REASON(BIND_LENGTH,
-       "a memory window cannot be bound: %x is of type 2 and needs a length",
+       "a memory window cannot be bound: rkey %x is of a type 2 window, and the bind has length 0",
        "IBA 10.6.7.2, ibv_bind_mw(3)",
        "length 0 unbinds only windows of type 1; invalidate a window of type 2")
-REASON(BIND_NO_MR, "a memory window cannot be bound: the MR %x does not exist",
+REASON(BIND_NO_MR, "a memory window cannot be bound: no MR has lkey %x",
        "IBA 10.6.7.2, ibv_bind_mw(3)",
        "ibv_dereg_mr was called before the bind")
 REASON(BIND_MR_PD,
@@ -150,24 +152,24 @@ REASON(ALIGNMENT,
 REASON(PATH_MTU,
        "a packet of path MTU %u is too long for QP %x, which has path MTU %u",
        "IBA 9.7.4.1, ibv_modify_qp(3)", "path_mtu differs between the two ends")
-REASON(NO_SRQ, "%x is not an XRC SRQ of the XRC domain of QP %x",
+REASON(NO_SRQ, "no XRC SRQ %x is in the XRC domain of QP %x",
        "IBA A14, ibv_create_srq_ex(3)",
        "remote_srqn is not the value that ibv_get_srq_num returned at the peer, or the SRQ was destroyed")
 REASON(TOO_SHORT,
        "a message of %u bytes exceeds the receive of %u bytes on QP %x",
        "IBA 9.9.3, ibv_post_recv(3)",
-       "the receive is too short; for a datagram, the 40 bytes of the GRH count")
+       "the receive is too short; a datagram needs 40 bytes more, for the GRH")
 REASON(RQ_DAMAGED, "a receive queue is damaged: posted %u, consumed %u",
        "docs/reliability.md", "a process overwrote shared memory")
 REASON(MEMORY, "memory of process %u at %x is unmapped or not writable",
        "ibv_reg_mr(3)", "the memory was unmapped or freed before ibv_dereg_mr")
 REASON(REVOKED, "a key of process %u was invalidated while data was copied",
        "IBA 10.6.3, ibv_dereg_mr(3)",
-       "ibv_dereg_mr while requests are outstanding")
+       "ibv_dereg_mr was called while requests were outstanding")
 REASON(FORBIDDEN,
        "the memory of process %u is not accessible, and the process has no thread that copies",
        "urxe doctor",
-       "Yama, seccomp or another user, and the process cannot create a thread")
+       "process_vm_readv is denied (Yama, seccomp or another user), and the process cannot create a thread")
 REASON(PERSIST, "the file mapped by key %x cannot be synced to disk", "IBA A19",
        "the disk is full, or the process that mapped the file has exited")
 

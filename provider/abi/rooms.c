@@ -78,7 +78,9 @@ const struct pabi_ops *rooms_ops(void)
 		return urxe_fail(-err, "opening the device");
 	pthread_once(&once, rooms_enter);
 	if (refused)
-		return urxe_fail(refused, "installing an interposer");
+		return urxe_fail(
+			refused,
+			"opening the device with URXE_CHECK or URXE_TRACE");
 	return &entered;
 }
 

@@ -41,12 +41,11 @@ static void change_tell(enum rule rule, const struct memory *m,
 		.at = &m->wr->posted,
 	};
 
-	finding_tell(&f,
-		     "%s: 0x%llx, %llu bytes; the WR has %llu bytes at 0x%llx",
-		     text, (unsigned long long)where->at,
-		     (unsigned long long)(where->end - where->at),
-		     (unsigned long long)m->spans.len,
-		     (unsigned long long)m->spans.span[0].at);
+	finding_tell(
+		&f, "%s: %llu bytes at 0x%llx; the WR has %llu bytes at 0x%llx",
+		text, (unsigned long long)(where->end - where->at),
+		(unsigned long long)where->at, (unsigned long long)m->spans.len,
+		(unsigned long long)m->spans.span[0].at);
 }
 
 /* ------------------------------------------------------- unmapped memory */

@@ -32,7 +32,7 @@ static void leave_tell(struct shadow *s, enum leaving when)
 
 	unacked_look(s, when == AT_EXIT);
 	f.object = shadow_name(s, name);
-	finding_tell(&f, "was not destroyed when %s", leaving_text[when]);
+	finding_tell(&f, "was not destroyed before %s", leaving_text[when]);
 }
 
 /*

@@ -119,10 +119,11 @@ void limits_end(const struct shadow_qp *q)
 	if (!q->rnr_times || q->s.inherited)
 		return;
 	f.object = shadow_name(&q->s, name);
-	finding_tell(&f,
-		     "found no receive at QP 0x%x %u times, and waited %llu ms in total",
-		     q->dest_qpn, q->rnr_times,
-		     (unsigned long long)q->rnr_ns / 1000000);
+	finding_tell(
+		&f,
+		"found no posted receive on QP 0x%x (%u times, %llu ms of waiting in total)",
+		q->dest_qpn, q->rnr_times,
+		(unsigned long long)q->rnr_ns / 1000000);
 }
 
 /* Reported once, because the limit is that of the process. */

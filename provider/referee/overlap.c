@@ -146,17 +146,17 @@ static void overlap_tell(const struct overlap *o, const struct memory *m)
 	static const char *const text[RULES] = {
 		[RULE_targets_overlap] = "writes the same bytes as",
 		[RULE_targets_shared] = "writes the same bytes as",
-		[RULE_source_received] =
-			"shares bytes, sent by one WR and written by the other, with",
+		[RULE_source_received] = "writes bytes that are being sent by",
 		[RULE_source_fetched] = "writes bytes that are being sent by",
 		[RULE_fence_missing] =
 			"sends, without IBV_SEND_FENCE, the result of",
 		[RULE_fetch_not_done] =
-			"sends, where a fence has no effect, the result of",
+			"sends, on another QP or inline, where a fence has no effect, the result of",
 		[RULE_write_after_read] =
-			"writes, without IBV_SEND_FENCE, the remote bytes of",
+			"writes, without IBV_SEND_FENCE, remote bytes accessed by",
 		[RULE_remote_overlap] = "writes the same bytes of the rkey as",
 	};
+	const char *what = text[o->rule];
 	char name[FINDING_NAME], other[FINDING_NAME];
 	const struct finding f = {
 		.rule = o->rule,
@@ -166,10 +166,12 @@ static void overlap_tell(const struct overlap *o, const struct memory *m)
 		.here = true,
 	};
 
-	finding_tell(&f, "%s %s (0x%llx, %llu bytes)", text[o->rule],
+	if (o->rule == RULE_source_received && m->use == MEMORY_SOURCE)
+		what = "sends bytes that will be written by";
+	finding_tell(&f, "%s %s (%llu bytes at 0x%llx)", what,
 		     queue_wr_name(o->other->q, o->other->wr, other),
-		     (unsigned long long)o->common.at,
-		     (unsigned long long)(o->common.end - o->common.at));
+		     (unsigned long long)(o->common.end - o->common.at),
+		     (unsigned long long)o->common.at);
 }
 
 /* ------------------------------------------------------- the tables */
@@ -228,9 +230,10 @@ static void overlap_look_elsewhere(const struct memory *m)
 				 &other))
 		finding_tell(
 			&f,
-			"writes the same bytes of the rkey as QP 0x%x of process %d (0x%llx, %llu bytes)",
-			other.qpn, other.pid, (unsigned long long)other.span.at,
-			(unsigned long long)(other.span.end - other.span.at));
+			"writes the same bytes of the rkey as QP 0x%x of process %d (%llu bytes at 0x%llx)",
+			other.qpn, other.pid,
+			(unsigned long long)(other.span.end - other.span.at),
+			(unsigned long long)other.span.at);
 }
 
 void overlap_check(struct memory *m)

@@ -73,7 +73,7 @@ int referee_wrap(struct pabi_ops *ops)
 	ret = finding_init(level);
 	if (ret) {
 		fprintf(stderr,
-			"urxe: check: URXE_CHECK=%s: not error, warning or note\n",
+			"urxe: no device: URXE_CHECK=%s: use error, warning or note\n",
 			level);
 		return ret;
 	}

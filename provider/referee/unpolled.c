@@ -136,7 +136,7 @@ static const char *acked_elsewhere(const struct shadow *s, int32_t n,
 {
 	char name[FINDING_NAME];
 	const struct shadow *o;
-	int32_t other;
+	int32_t other, count;
 
 	text[0] = 0;
 	for (o = shadow_first(); o && s->type == SHADOW_CQ; o = o->next) {
@@ -145,10 +145,11 @@ static const char *acked_elsewhere(const struct shadow *s, int32_t n,
 		other = unacked(o);
 		if (!other || (other < 0) == (n < 0))
 			continue;
+		count = other < 0 ? -other : other;
 		snprintf(
 			text, 160,
-			"; %s has %d too %s: the wrong CQ may have been acknowledged",
-			shadow_name(o, name), other < 0 ? -other : other,
+			"; %s has %d acknowledgement%s too %s: the wrong CQ may have been acknowledged",
+			shadow_name(o, name), count, count == 1 ? "" : "s",
 			other < 0 ? "many" : "few");
 		break;
 	}

@@ -45,11 +45,12 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 	struct urxe_dev *dev = ctx->fabric->dev;
 
 	if (!attr->is_global)
-		return fabric_fail(EINVAL, "RoCE needs a GRH: is_global = 1");
+		return fabric_fail(EINVAL,
+				   "RoCE needs a GRH: set is_global to 1");
 	if ((attr->port_num && attr->port_num != 1) || attr->sl > 15)
 		return fabric_fail(
 			EINVAL,
-			"port_num %u must be 1, and sl %u must be 0 to 15",
+			"port_num is %u, and must be 1; sl is %u, and must be 0 to 15",
 			attr->port_num, attr->sl);
 	if (!load_acquire(&dev->gid[URXE_GID_ROW(attr->grh.sgid_index)].valid))
 		return fabric_fail(
@@ -59,8 +60,9 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 	if (mcast_is_group(attr->grh.dgid.raw) ||
 	    ah_gid_is_ours(dev, attr->grh.dgid.raw) || ah_leaves(ctx, attr))
 		return 0;
-	return fabric_fail(EHOSTUNREACH,
-			   "no device of this fabric has the destination GID");
+	return fabric_fail(
+		EHOSTUNREACH,
+		"no device of this fabric has the destination GID; start the peer in this fabric, or use urxe run --wire for another host");
 }
 
 /*
@@ -78,9 +80,12 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 	struct urxe_ah *ah;
 	int ret;
 
-	ret = attr->port_num == 1 ? ah_check(ctx, attr) : -EINVAL;
+	ret = attr->port_num == 1 ?
+		      ah_check(ctx, attr) :
+		      fabric_fail(EINVAL, "port_num is %u, and must be 1",
+				  attr->port_num);
 	if (!ret && !pd)
-		ret = -ENOENT;
+		ret = fabric_fail(ENOENT, "the PD was destroyed");
 	if (ret)
 		return urxe_fail(ret, "ibv_create_ah");
 	ah = calloc(1, sizeof(*ah));

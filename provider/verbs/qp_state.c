@@ -147,7 +147,7 @@ static int qp_check_transition(const struct urxe_qp *qp, enum ibv_qp_state from,
 	    !(mask & ~(t.required | t.optional)))
 		return 0;
 	urxe_why(
-		"ibv_modify_qp: QP 0x%x: from %s to %s attr_mask lacks 0x%x and has invalid bits 0x%x",
+		"ibv_modify_qp: QP 0x%x: wrong attr_mask from %s to %s: missing bits 0x%x, invalid bits 0x%x",
 		qp->qpn, reason_state_name(from), reason_state_name(to),
 		t.required & ~mask, mask & ~(t.required | t.optional));
 	return EINVAL;

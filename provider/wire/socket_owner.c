@@ -244,7 +244,7 @@ void holder_start(struct urxe_context *ctx, const uint8_t gid[16])
 		}
 	}
 	urxe_note(
-		"wire: cannot start a thread; only other processes can receive packets");
+		"wire: cannot create a thread; packets of other hosts are received only if another process of the fabric owns the socket");
 	if (h->server)
 		holder_release(h);
 	if (h->bell >= 0)

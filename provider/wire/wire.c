@@ -193,8 +193,9 @@ static int wire_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 	if (away)
 		ret = wire_leave(qp, &r);
 	if (ret) {
-		urxe_why("ibv_modify_qp: QP 0x%x: no memory for wire state",
-			 qp->qpn);
+		urxe_why(
+			"ibv_modify_qp: QP 0x%x: no memory to connect to another host",
+			qp->qpn);
 		return ret;
 	}
 	ret = next.modify_qp(ibqp, attr, mask);

@@ -98,7 +98,7 @@ def too_little_memory():
     c = Container(machine, shm=machine.make_shm())
     if not os.system(f"{python} -c 'import pyverbs.device' 2>/dev/null"):
         has(run(c, python, "-c", DM, status=1), "ibv_alloc_dm",
-            "the device has 16777216 bytes of device memory", "Errno: 12")
+            "exceeds the 16777216 bytes of device memory", "Errno: 12")
         has(run(c, python, "-c", DM, status=1, URXE_DM_SIZE="1G"),
             "ibv_alloc_dm", "no room for 134217728 bytes", "Errno: 12")
     c.run("dd", "if=/dev/zero", "of=/dev/shm/full", "bs=1M", status=1)

@@ -18,7 +18,7 @@ ALSO = {name: {"mr-unmapped"} for name in (
     "memory-gone+freed", "memory-gone+unmapped", "memory-gone+read",
     "source-reused+freed")}
 # text that the finding of the buggy program must contain
-SAYS = {"destroy-stuck+other": "1 too many: the wrong CQ may have been acknowledged",
+SAYS = {"destroy-stuck+other": "1 acknowledgement too many: the wrong CQ may have been acknowledged",
         "verb-refused+name": "verb-refused: ibv_attach_mcast: QP"}
 
 

@@ -36,7 +36,7 @@ def text():
     expect("without --exitcode: the exit status of the program", code == 0, said)
     expect("the finding has rule, object and source", re.search(
         r"^urxe\[\d+\]: check: warning: object-left: MR of 64 bytes at "
-        r"0x[0-9a-f]+ \(lkey 0x[0-9a-f]+\): was not destroyed when the process "
+        r"0x[0-9a-f]+ \(lkey 0x[0-9a-f]+\): was not destroyed before the process "
         r"ended \[man ibv_close_device\]$", said, re.M), said)
     place = (r" \(\S*objects\.c:\d+\)$" if shutil.which("addr2line") else
              r"\+0x[0-9a-f]+ \(\S+\+0x[0-9a-f]+\)$")
@@ -284,7 +284,7 @@ def gives_up():
 def resets():
     _, said = run("--check=note", "--", QUEUES, "receive-late+reset", "wrong")
     expect("a reset ends the wait for a receive",
-           re.search(r"found no receive at QP 0x[0-9a-f]+ 2 times", said), said)
+           re.search(r"found no posted receive on QP 0x[0-9a-f]+ \(2 times", said), said)
 
 
 def fails(*case):

@@ -3,7 +3,7 @@
 
 ANIMAL(.name = "answer-first",
        .wrong =
-	       "the response ends the request, although the request's SEND has not completed",
+	       "a request is treated as finished when its response arrives, before its SEND completes",
        .seen = "ydb-platform/nbs#481, ofiwg/libfabric#11084, zrlio/disni#44",
        .found = "complete")
 {

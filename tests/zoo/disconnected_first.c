@@ -2,7 +2,8 @@
 #include "cm.h"
 
 ANIMAL(.name = "disconnected-first",
-       .wrong = "after DISCONNECTED, the CQ is not polled for the last message",
+       .wrong =
+	       "after DISCONNECTED, the CQ is not polled, and the last message is lost",
        .seen = "ofiwg/libfabric#5228", .found = "any run")
 {
 	bool message = false;

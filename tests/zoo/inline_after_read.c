@@ -3,7 +3,7 @@
 
 ANIMAL(.name = "inline-after-read",
        .wrong =
-	       "the buffer of a READ is sent inline: it is copied before the READ, despite the fence",
+	       "the destination of a READ is sent inline: it is copied at once, despite the fence",
        .seen = "-", .found = "overtake, place")
 {
 	struct pair p;

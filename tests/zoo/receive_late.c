@@ -24,7 +24,7 @@ static void *serve(void *arg)
 
 ANIMAL(.name = "receive-late",
        .wrong =
-	       "the first receive is posted when the connection is established and the peer may send",
+	       "the first receive is posted after the connection is established, when the peer may already send",
        .seen = "pmem/rpma#350, spdk/spdk#2429", .found = "rnr")
 {
 	struct server s = { .corrected = corrected };

@@ -5,7 +5,7 @@
 
 ANIMAL(.name = "slots-reused",
        .wrong =
-	       "slots of a ring are filled again before their WRs complete, as the send queue has room",
+	       "slots of a ring are filled again because the send queue has room, before their WRs complete",
        .seen = "kvcache-ai/Mooncake#1567", .found = "gather")
 {
 	struct pair p;

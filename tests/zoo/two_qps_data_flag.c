@@ -3,7 +3,7 @@
 
 ANIMAL(.name = "two-qps-data-flag",
        .wrong =
-	       "the data is sent over one QP, and the flag that announces it over another",
+	       "data is written over one QP, and the flag that announces it over another",
        .seen = "flagos-ai/FlagCX#461", .found = "gather, place")
 {
 	char *flag;

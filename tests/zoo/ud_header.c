@@ -4,7 +4,8 @@
 #define HEADER 40
 
 ANIMAL(.name = "ud-header",
-       .wrong = "the 40 bytes in front of a datagram are taken for its payload",
+       .wrong =
+	       "the 40 bytes in front of a datagram (GRH) are taken for its payload",
        .seen = "linux-rdma/rdma-core#462, thustorage/Sherman#30",
        .found = "any run")
 {

@@ -3,7 +3,7 @@
 
 ANIMAL(.name = "unlocked-early",
        .wrong =
-	       "after a READ of a record, its lock is released by a WRITE without a fence",
+	       "the lock of a record is released by a WRITE without a fence after a READ of the record",
        .seen = "openucx/ucx#7215", .found = "overtake")
 {
 	uint64_t *lock;

@@ -9,7 +9,7 @@ struct record {
 
 ANIMAL(.name = "versions-at-both-ends",
        .wrong =
-	       "both ends of a WRITE have the new version, so all of it is assumed to have arrived",
+	       "the new version has arrived at both ends of a WRITE, so all of it is assumed to have arrived",
        .seen = "ofiwg/libfabric#655", .found = "place")
 {
 	struct record *own, *r;

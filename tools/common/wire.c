@@ -166,8 +166,10 @@ int wire_choose(const char *what, struct wire_choice *w, char why[256])
 		n = best_of(all, what, w);
 	freeifaddrs(all);
 	if (!what && n > 1)
-		snprintf(why, 256, "more than one address is possible: %s",
-			 there);
+		snprintf(
+			why, 256,
+			"more than one address is possible; choose one with --wire=ADDRESS: %s",
+			there);
 	else if (!n && !*there)
 		snprintf(why, 256, "no interface with an address is up");
 	else if (!n)

@@ -149,8 +149,8 @@ void check_other_preload(void)
 	}
 	if (*names)
 		report(WARN,
-		       "if it wraps open, stat, socket or ioctl and does not forward calls, the device is not found",
-		       "run without it", "%s: %s", from, names);
+		       "if this library wraps open, stat, socket or ioctl and does not forward calls, the device is not found",
+		       "run without this library", "%s: %s", from, names);
 	else
 		ok("no other preload library");
 }

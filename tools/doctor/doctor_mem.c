@@ -72,8 +72,8 @@ void check_shared_memory(void)
 		report(avail < NEED_FREE ? FAIL : WARN,
 		       avail < NEED_FREE ?
 			       "no device: a fabric and a context do not fit" :
-			       "device memory is limited to a quarter of that, and rings of large queues do not fit (ENOMEM)",
-		       "remove files from it, or enlarge it: docker run --shm-size=1g, or mount -o remount,size=1g",
+			       "device memory is limited to a quarter of the free memory, and rings of large queues do not fit (ENOMEM)",
+		       "remove files from this file system, or enlarge it: docker run --shm-size=1g, or mount -o remount,size=1g",
 		       "%s: %lu of %lu MiB are free", dir, avail, size);
 	else
 		ok("%s: tmpfs, %lu of %lu MiB are free", dir, avail, size);

@@ -22,8 +22,8 @@ void check_yama(void)
 {
 	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
 	static const char *const meaning[] = {
-		"all processes of the same user", "descendants only",
-		"processes with CAP_SYS_PTRACE only", "no process, until reboot"
+		"to all processes of the same user", "to descendants only",
+		"with CAP_SYS_PTRACE only", "to no process, until reboot"
 	};
 	char c = 0;
 	int fd;
@@ -39,11 +39,13 @@ void check_yama(void)
 	if (!c)
 		report(WARN, "unknown", NULL, "Yama: cannot read %s", path);
 	else if (c == '0')
-		ok("Yama: ptrace_scope 0: %s", meaning[0]);
+		ok("Yama: ptrace_scope 0: memory access is permitted %s",
+		   meaning[0]);
 	else
 		report(WARN, "see the result for process_vm_readv",
 		       "sysctl kernel.yama.ptrace_scope=0 (persistently: in /etc/sysctl.d)",
-		       "Yama: ptrace_scope %c: %s", c, meaning[c - '0']);
+		       "Yama: ptrace_scope %c: memory access is permitted %s",
+		       c, meaning[c - '0']);
 }
 
 static const char secret[] = "urxe doctor";

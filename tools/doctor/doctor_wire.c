@@ -73,7 +73,7 @@ static void port_in_use(const struct wire_choice *w)
 	else
 		report(WARN, cost,
 		       rxe ? "delete the rxe link (rdma link delete), or use another network namespace" :
-			     "none if the program is in this fabric; find it with: ss -ulpn 'sport = 4791'",
+			     "ss -ulpn 'sport = 4791' prints the program; if it is in this fabric, nothing is wrong",
 		       "wire: port %d of %s is in use, %s", WIRE_PORT, w->text,
 		       who);
 }

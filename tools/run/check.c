@@ -90,8 +90,8 @@ int check_add_report(struct check *c, const char *value)
 	if ((colon && !colon[1]) || c->reports == CHECK_REPORTS) {
 		ret = fail(EXIT_USAGE,
 			   "--report: \"%s\": use json, junit or github, "
-			   "optionally followed by :FILE",
-			   value);
+			   "optionally followed by :FILE; at most %d reports",
+			   value, CHECK_REPORTS);
 		goto err_free_format;
 	}
 	c->report[c->reports].format = format;

@@ -50,11 +50,13 @@ static const char help[] =
 	"prog=NAME               only in programs of that name\n"
 	"qp=N type=RC op=SEND,RDMA_WRITE wr_id=N\n"
 	"                        only of that QP, type, opcode, wr_id\n"
-	"nth=N every=N p=0.01    the Nth match; every Nth; with probability p: else each\n"
+	"nth=N every=N p=0.01    only the Nth match; every Nth match; each with this\n"
+	"                        probability.  Default: every match\n"
 	"times=N                 at most N times; with nth=, N times from there on\n"
 	"at=completion|post|recv\n"
 	"                        for qp, cq, port, device, process: what is counted\n"
-	"ms=N                    instead: N ms after the device was opened\n"
+	"ms=N                    for these, in place of at=: N ms after the device was\n"
+	"                        opened\n"
 	"\n"
 	"For example:\n"
 	"  --fault ibv_reg_mr:nth=5:ENOMEM\n"
@@ -136,7 +138,7 @@ int add_fault(const char *rule)
 		ret = fail(EXIT_USAGE, "--fault: %s; see urxe run --fault=help",
 			   why);
 	else if (i == parsed.n)
-		ret = fail(EXIT_USAGE, "--fault %s: no rule", rule);
+		ret = fail(EXIT_USAGE, "--fault %s: no rule found", rule);
 	for (; i < parsed.n && !ret; i++)
 		ret = environment_add(parsed.rule[i].text);
 	free(text);
@@ -194,7 +196,7 @@ int faults_begin_run(void)
 	unsetenv(FAULT_TALLY);
 	return fail(
 		0,
-		"--fault: no counters: %s; rules that never strike are not reported",
+		"--fault: cannot create the file of counters: %s; rules that never strike are not reported",
 		strerror(errno));
 }
 

@@ -18,8 +18,8 @@ struct record_options {
 	OPTION_HEADING("Trace"),					\
 	{ 'T', "trace", "FILE", "record verbs, WRs and errors in FILE for " \
 	  "urxe trace", "no trace" },					\
-	{ 'R', "trace-records", "N", "number of records of each thread, which " \
-	  "overwrites its oldest ones", "16384" },			\
+	{ 'R', "trace-records", "N", "number of records kept for each thread; " \
+	  "new ones overwrite the oldest", "16384" },			\
 	{ 'P', "trace-payload", "[=BYTES]", "record the first BYTES of each " \
 	  "message as well, 256 by default", "none" }
 /* clang-format on */

@@ -328,8 +328,8 @@ static const struct command_option options[] = {
 	ADVERSARY_OPTIONS,
 	{ 'F', "fault", "RULE|@FILE", "inject a fault; may be repeated; "
 	  "--fault=help lists the rules", "none" },
-	{ 't', "timeout", "TIME", "terminate COMMAND and all processes that it "
-	  "started after TIME seconds, also 2m or 1h; exit status 124", "none" },
+	{ 't', "timeout", "TIME", "after TIME (seconds, or as 2m, 1h), terminate "
+	  "COMMAND and all processes that it started; exit status 124", "none" },
 	OPTION_HEADING("Referee"),
 	{ 'C', "check", "[=LEVEL]", "report misuse that urxe tolerates and a NIC may "
 	  "not; LEVEL is error, warning or note, and includes the levels before it",

@@ -26,21 +26,22 @@ static int list_knobs(void)
 	const struct adversary_knob_info *k;
 	int i;
 
-	puts("--adversary=[LEVEL,][SEED][,KNOB=VALUE...]\n"
-	     "--adversary=[LEVEL,]sweep:N|FIRST-LAST[,KNOB=VALUE...]\n\n"
+	puts("--adversary=[LEVEL,][SEED][,NAME=VALUE...]\n"
+	     "--adversary=[LEVEL,]sweep:N|FIRST-LAST[,NAME=VALUE...]\n\n"
 	     "LEVEL is hardware: the device does what shipping NICs are known to do;\n"
 	     "or specification, the default: it does all that is allowed.  SEED is a\n"
-	     "number; the default is random.  VALUE is a probability: a number out of\n"
-	     "1000, or a percentage such as 2% or 0.5%; of ticks it is a count.  The\n"
-	     "word none turns off all knobs that are not named after it.\n\n"
-	     "knob      hardware  specification  what it affects");
+	     "number; the default is random.  NAME is an option of the table below.\n"
+	     "VALUE is a probability: 0 to 1000 (per mille), or a percentage such as\n"
+	     "2% or 0.5%; for ticks it is a count.  The word none turns off all options\n"
+	     "that are not named after it.\n\n"
+	     "option    hardware  specification  what it affects");
 	for (i = 0; i < KNOBS; i++) {
 		k = &adversary_knobs[i];
 		printf("%-9s %8u %14u  %s\n", k->name,
 		       k->preset[ADVERSARY_HARDWARE],
 		       k->preset[ADVERSARY_SPECIFICATION], k->meaning);
 	}
-	puts("\ndocs/adversary.md describes each knob");
+	puts("\ndocs/adversary.md describes each option");
 	return 0;
 }
 

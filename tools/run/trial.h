@@ -25,11 +25,11 @@
 	{ 'w', "wire", "[=ADDRESS|INTERFACE]", "reach other hosts over RoCE " \
 	  "v2, from the default address if none is given", "this host only" }
 #define ADVERSARY_OPTIONS						\
-	{ 'A', "adversary", "[=[LEVEL,][SEED|sweep:N][,KNOB=VALUE...]]", \
+	{ 'A', "adversary", "[=[LEVEL,][SEED|sweep:N][,NAME=VALUE...]]", \
 	  "do all that the specification lets a device do, or, with the " \
 	  "LEVEL hardware, all that NICs are known to do; the same SEED "	\
 	  "repeats a run, sweep:N tries seeds 1 to N until one fails, "	\
-	  "--adversary=help lists the knobs", "off; a random SEED if none is given" }
+	  "--adversary=help lists the options", "off; a random SEED if none is given" }
 /* clang-format on */
 
 struct trial {

@@ -188,7 +188,7 @@ static const struct command_option options[] = {
 	{ 'q', "qp", "QPN", "only this QP, and messages that arrived there", "all" },
 	{ 'w', "wr-id", "N", "only WRs with this wr_id", "all" },
 	{ 'p', "program", "NAME|PID", "only this program or process", "all" },
-	{ 'f', "follow", NULL, "continue with new records as they are written", "end" },
+	{ 'f', "follow", NULL, "continue with new records as they are written", "stop at the end" },
 	OPTION_HEADING("Other formats"),
 	{ 'j', "json", NULL, "a JSON object on a line for each record", "text" },
 	{ 'C', "pcap", "OUT", "write packets for Wireshark to OUT", "text" },

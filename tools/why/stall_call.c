@@ -171,7 +171,10 @@ static void call_of_quiesce(struct stall *out, const struct view *v,
 	if (process_is_stopped(&q->process))
 		stall_says(out, ", and the process is stopped");
 	out->peer = q->qpn;
-	stall_ends(out, "SIGCONT or SIGKILL to %s", process_name(&q->process));
+	stall_ends(
+		out,
+		"the end of the copy; if the process is stopped, SIGCONT or SIGKILL to %s",
+		process_name(&q->process));
 }
 
 static void call_of(struct stalls *s, const struct view *v,

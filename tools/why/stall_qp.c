@@ -351,7 +351,7 @@ static void stall_of_full(struct stalls *s, const struct view *v,
 		"all WRs are done and unsignaled, so no completion frees their entries");
 	stall_ends(
 		out,
-		"only RESET: at least one of max_send_wr consecutive WRs must be IBV_SEND_SIGNALED");
+		"ibv_modify_qp to RESET; to prevent it, set IBV_SEND_SIGNALED in at least one of max_send_wr consecutive WRs");
 }
 
 /* ---------------------------------------------------------- requests */
@@ -389,14 +389,14 @@ static void stall_of_call(struct stalls *s, const struct view *v,
 			out,
 			", and %s, which may have to copy for it, is stopped",
 			process_name(&peer->process));
-		stall_ends(out, "SIGCONT to %s, or 0.5 s",
+		stall_ends(out, "SIGCONT to %s, or a timeout of 0.5 s",
 			   process_name(&peer->process));
 	} else if (atomic_holder(v, &holder)) {
 		stall_says(
 			out,
 			", and %s is stopped and holds a lock of atomic operations",
 			process_name(&holder));
-		stall_ends(out, "SIGCONT to %s, or 0.5 s",
+		stall_ends(out, "SIGCONT to %s, or a timeout of 0.5 s",
 			   process_name(&holder));
 	} else {
 		out->level = STALL_IDLE;

@@ -442,8 +442,9 @@ struct view *view_take(const char *dir, bool quiet)
 		fail(0, "%s", no_fabric_text(dir, text));
 	else if (!quiet)
 		fail(0, "fabric %s: %s", dir,
-		     err == EPROTO ? "created by another version of urxe" :
-				     strerror(err));
+		     err == EPROTO ?
+			     "created by another version of urxe, or damaged" :
+			     strerror(err));
 	return NULL;
 }
 

@@ -117,11 +117,11 @@ static const char *vma_refused(const struct smaps_vma *v)
 	const char name[] = "/memfd:" PAGES_NAME;
 
 	if (v->shared || (v->ino && strncmp(v->path, name, sizeof(name) - 1)))
-		return "a file or a shared mapping";
+		return "the memory is a file or a shared mapping";
 	if (v->prot != (PROT_READ | PROT_WRITE))
-		return "not readable and writable";
+		return "the memory is not both readable and writable";
 	if (!v->ordinary)
-		return "special mapping (mlock, madvise, userfaultfd, a stack; see VmFlags in /proc/self/smaps)";
+		return "the mapping is special (mlock, madvise, userfaultfd, a stack; see VmFlags in /proc/self/smaps)";
 	return NULL;
 }
 

@@ -143,7 +143,7 @@ static bool ask_is_late(struct ask *q)
 /* The bouncer does not run: mark it stuck. */
 static enum transfer_status ask_give_up(struct ask *q)
 {
-	urxe_note("process %d is not running: its bouncer does not copy",
+	urxe_note("process %d is not running: its bouncer thread does not copy",
 		  (int)load_relaxed(&q->b->pid));
 	store_seq_cst(&q->b->stuck, 1);
 	/* when the bouncer runs again it clears `stuck` */

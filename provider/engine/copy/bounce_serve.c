@@ -526,9 +526,9 @@ static int bounce_begin(struct urxe_context *ctx)
 	if (bounce_is_needed() || ctx->self->foreign_pids)
 		return fabric_fail(
 			EAGAIN,
-			"the bouncer thread cannot be created, and peers may not access the memory of this process");
+			"the bouncer thread cannot be created, and peers are not permitted to access the memory of this process");
 	urxe_note(
-		"the bouncer thread cannot be created: peers that may not call process_vm_* cannot access this memory");
+		"the bouncer thread cannot be created: peers that are denied process_vm_readv and process_vm_writev cannot access this memory");
 	return 0;
 }
 

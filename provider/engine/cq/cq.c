@@ -67,7 +67,8 @@ void cq_break(struct urxe_cq_view *v, const char *why)
 
 	if (exchange_acq_rel(&sh->error, 1))
 		return;
-	urxe_note("CQ error: %s", why);
+	urxe_note("CQ %u: %s; IBV_EVENT_CQ_ERR is raised",
+		  (unsigned int)(sh - v->peer->arena->cq), why);
 	event_raise(v->peer, sh, IBV_EVENT_CQ_ERR);
 }
 

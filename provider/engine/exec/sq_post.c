@@ -101,8 +101,9 @@ sq_explain(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 			qpn, sq->max_wr);
 	else if (!sq_op_allowed(qp->type, wr->opcode))
 		urxe_log(
-			"ibv_post_send: QP 0x%x: opcode %d is not supported by QPs of type %d",
-			qpn, (int)wr->opcode, (int)qp->type);
+			"ibv_post_send: QP 0x%x: opcode %d (%s) is not supported by QPs of type %d",
+			qpn, (int)wr->opcode, reason_op_name(wr->opcode),
+			(int)qp->type);
 	else if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge)
 		urxe_log(
 			"ibv_post_send: QP 0x%x: %d SGEs, but max_send_sge is %u",

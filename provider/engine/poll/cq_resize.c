@@ -104,7 +104,7 @@ static int cq_make_end(struct urxe_cq *cq, struct urxe_backlog *b, uint32_t max,
 		if (cq_ring_close(&cq->ring, end))
 			return 0;
 	}
-	urxe_why("ibv_resize_cq: the ring is damaged");
+	urxe_why("ibv_resize_cq: the ring of the CQ is damaged");
 	return EIO;
 }
 

@@ -197,7 +197,7 @@ static bool recover_post_lost(struct queue *q)
 		if (k->found || !kept_is_taken(k, q->cons))
 			continue;
 		urxe_note(
-			"receive 0x%llx posted again: the requester that consumed it died, or could not fill it",
+			"receive wr_id 0x%llx posted again: the requester that consumed it died, or could not fill it",
 			(unsigned long long)load_relaxed(&kept_recv(k)->wr_id));
 		rq_post_again(q->rq, k);
 		any = true;

@@ -172,18 +172,19 @@ void why_flushed(struct urxe_qp *qp, const char *what, uint32_t n,
 	if (r.qpn == qp->qpn)
 		urxe_log_qp(
 			qp->qpn,
-			": %u %s flushed, first wr_id 0x%llx: in %s because wr_id 0x%llx (%s) failed with %s: %s",
+			": %u %s flushed, first wr_id 0x%llx; the QP is in %s because wr_id 0x%llx (%s) failed with %s: %s",
 			n, what, (unsigned long long)first, state,
 			(unsigned long long)r.wr_id, reason_op_name(r.opcode),
 			reason_status_name(r.status), why);
 	else if (r.qpn)
 		urxe_log_qp(
 			qp->qpn,
-			": %u %s flushed, first wr_id 0x%llx: in %s because the %s of QP 0x%x was refused: %s",
+			": %u %s flushed, first wr_id 0x%llx; the QP is in %s because the %s of QP 0x%x was refused: %s",
 			n, what, (unsigned long long)first, state,
 			reason_op_name(r.opcode), r.qpn, why);
 	else
-		urxe_log_qp(qp->qpn,
-			    ": %u %s flushed, first wr_id 0x%llx: in %s: %s", n,
-			    what, (unsigned long long)first, state, why);
+		urxe_log_qp(
+			qp->qpn,
+			": %u %s flushed, first wr_id 0x%llx; the QP is in %s: %s",
+			n, what, (unsigned long long)first, state, why);
 }

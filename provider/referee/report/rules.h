@@ -27,7 +27,8 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "of a later WR of its queue, is polled; or post with "            \
 	     "IBV_SEND_INLINE")                                                \
 	RULE(source_reused, note, "man ibv_post_send",                         \
-	     "the same, after a message arrived that may be the peer's "       \
+	     "the buffer of a send changed before its completion was "         \
+	     "polled, but after a message arrived that may be the peer's "     \
 	     "response",                                                       \
 	     "a response shows that the peer has the message; only the "       \
 	     "completion shows that the device no longer reads the buffer")    \
@@ -36,8 +37,8 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "clear a buffer before it is posted: a message may arrive as "    \
 	     "soon as it is posted")                                           \
 	RULE(receive_touched, note, "man ibv_post_recv",                       \
-	     "the same, but not directly behind the message: the bytes may "   \
-	     "belong to other data",                                           \
+	     "bytes of a posted receive buffer changed behind the message, "   \
+	     "but not directly: they may belong to other data",                \
 	     "post only as many bytes as a message may have")                  \
 	RULE(fetch_written, error, "man ibv_post_send",                        \
 	     "the result of a READ or an atomic changed before its "           \
@@ -54,14 +55,16 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "registered: deregister the MR before the memory is unmapped")    \
 	RULE(fork_unprepared, note, "man ibv_fork_init",                       \
 	     "the process forked with MRs and without fork support",           \
-	     "call ibv_fork_init before the first MR is registered, or check " \
-	     "ibv_is_fork_initialized: before Linux 5.12 the device may no "   \
-	     "longer share a page that is written to after the fork")          \
+	     "call ibv_fork_init before the first MR is registered, or "       \
+	     "check ibv_is_fork_initialized: before Linux 5.12, a page that "  \
+	     "the process writes to after the fork may no longer be the "      \
+	     "page that the device uses")                                      \
 	RULE(targets_overlap, error, "man ibv_post_recv, ibv_post_send",       \
 	     "two outstanding WRs write the same local bytes",                 \
 	     "use a separate buffer for each outstanding WR")                  \
 	RULE(targets_shared, note, "man ibv_post_recv, ibv_post_send",         \
-	     "the same, where the program probably discards the results",      \
+	     "two outstanding WRs write the same local bytes, where the "      \
+	     "program probably discards the results",                          \
 	     "only one of the results remains, and it is not specified which") \
 	RULE(source_received, note, "man ibv_post_send",                       \
 	     "a receive, or a later READ, writes bytes that are being sent",   \
@@ -119,8 +122,8 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	RULE(memlock_exceeded, warning, "man setrlimit",                       \
 	     "the MRs of the process exceed RLIMIT_MEMLOCK",                   \
 	     "raise the limit (ulimit -l, LimitMEMLOCK=, docker run "          \
-	     "--ulimit), or register less: the driver of a NIC fails with "    \
-	     "ENOMEM")                                                         \
+	     "--ulimit), or register less: otherwise ibv_reg_mr fails with "   \
+	     "ENOMEM on a NIC")                                                \
 	RULE(sq_stuck, error, "man ibv_post_send; IB 10.8.6",                  \
 	     "a send queue is full and none of its WRs is signaled: no "       \
 	     "completion will free an entry",                                  \
@@ -145,8 +148,8 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "poll until the completion of each WR has been returned, and "    \
 	     "check its status")                                               \
 	RULE(wr_failed, note, "man ibv_poll_cq",                               \
-	     "a WR failed, or a request of the peer broke its QP; a warning "  \
-	     "if the command fails",                                           \
+	     "a WR failed, or a request of the peer moved a QP to ERR; a "     \
+	     "warning if the command fails",                                   \
 	     "fix the cause that is given; docs/errors.md lists the causes "   \
 	     "of each status")                                                 \
 	RULE(verb_refused, note, "the man page of the verb",                   \

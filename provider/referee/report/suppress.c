@@ -57,7 +57,7 @@ static int suppress_read(const char *path)
 
 	if (!f) {
 		ret = -errno;
-		fprintf(stderr, "urxe: check: suppressions: %s: %s\n", path,
+		fprintf(stderr, "urxe: no device: suppressions: %s: %s\n", path,
 			strerror(errno));
 		return ret;
 	}
@@ -71,7 +71,7 @@ static int suppress_read(const char *path)
 			suppression_add(rule, pattern + 1);
 		} else if (*rule) {
 			fprintf(stderr,
-				"urxe: check: suppressions: %s:%d: not "
+				"urxe: no device: suppressions: %s:%d: not "
 				"RULE:PATTERN\n",
 				path, number);
 			ret = -EINVAL;

@@ -53,10 +53,11 @@ int mr_check_range(uint64_t at, uint64_t length, uint64_t iova)
 	if ((at ^ iova) & mask)
 		return fabric_fail(
 			EINVAL,
-			"the page offset of iova differs from that of the memory");
+			"iova and the memory must have the same offset within a page");
 	if (!length && !(at & mask))
-		return fabric_fail(EINVAL,
-				   "length is 0 at the start of a page");
+		return fabric_fail(
+			EINVAL,
+			"length 0 is not permitted at the start of a page");
 	return 0;
 }
 

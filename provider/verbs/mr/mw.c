@@ -109,7 +109,7 @@ int urxe_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 		    (unsigned int)(~MW_ACCESS | IBV_ACCESS_ZERO_BASED) ||
 	    bind->send_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED)) {
 		urxe_why(
-			"ibv_bind_mw: mw_access_flags 0x%x (supported: 0x%x without ZERO_BASED), send_flags 0x%x (supported: FENCE, SIGNALED)",
+			"ibv_bind_mw: unsupported bits in mw_access_flags 0x%x (supported: 0x%x without ZERO_BASED) or send_flags 0x%x (supported: FENCE, SIGNALED)",
 			info->mw_access_flags, (unsigned int)MW_ACCESS,
 			bind->send_flags);
 		return EINVAL;

@@ -115,13 +115,13 @@ START_TEST(address_without_grh)
 	listen();
 	node_open(&n, NULL, MEM_HEAP, &o);
 	ck_errno(ibv_create_ah(n.pd, &ah), EINVAL);
-	expect_said("RoCE needs a GRH: is_global = 1");
+	expect_said("RoCE needs a GRH: set is_global to 1");
 	peer = node_addr(&n);
 	qp_to_init(n.qp, &o);
 	mask = attr_rtr(&attr, &o, &peer);
 	attr.ah_attr.is_global = 0;
 	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask), EINVAL);
-	expect_said("RoCE needs a GRH: is_global = 1");
+	expect_said("RoCE needs a GRH: set is_global to 1");
 	node_close(&n);
 }
 END_TEST
@@ -307,9 +307,10 @@ START_TEST(keys_that_ended)
 					   IBV_ACCESS_REMOTE_WRITE };
 	ck_ok(ibv_post_send(d.b.qp, &bind, &bad));
 	wait_wc(d.b.scq);
-	snprintf(why, sizeof(why),
-		 "the memory window at this key index is bound with rkey 0x%x",
-		 bind.bind_mw.rkey);
+	snprintf(
+		why, sizeof(why),
+		"the memory window at this key index is bound with another rkey, 0x%x",
+		bind.bind_mw.rkey);
 	write_by_key(&d, first, base, why);
 	ck_ok(ibv_dealloc_mw(mw));
 	write_by_key(&d, bind.bind_mw.rkey, base,
@@ -400,14 +401,16 @@ START_TEST(local_keys)
 	wr = rdma_wr(&d, IBV_WR_RDMA_WRITE, 1, &sge, 1, 0);
 	ck_ok(post_wr(d.a.qp, &wr));
 	expect(d.a.scq, 1, IBV_WC_LOC_PROT_ERR);
-	snprintf(why, sizeof(why), "lkey of a send 0x%x at QP 0x%x, 8 bytes",
-		 sge.lkey, d.a.qp->qp_num);
+	snprintf(why, sizeof(why),
+		 "lkey of a send 0x%x used on QP 0x%x for 8 bytes", sge.lkey,
+		 d.a.qp->qp_num);
 	expect_said(why);
 	duo_renew(&d);
 	b_recv(&d, 2, o.size - 4, 8);
 	ck_ok(post(&d, IBV_WR_SEND, 3, 0, 8, 0, 0));
 	expect(d.a.scq, 3, IBV_WC_REM_OP_ERR);
-	snprintf(why, sizeof(why), "lkey of a receive 0x%x at QP 0x%x, 8 bytes",
+	snprintf(why, sizeof(why),
+		 "lkey of a receive 0x%x used on QP 0x%x for 8 bytes",
 		 d.b.mr->lkey, d.b.qp->qp_num);
 	expect_said(why);
 	duo_close(&d);
@@ -468,7 +471,7 @@ START_TEST(windows)
 	bind_refused(&d, mw, mr, why);
 	gone = *mr;
 	ck_ok(ibv_dereg_mr(mr));
-	snprintf(why, sizeof(why), "the MR 0x%x does not exist", gone.lkey);
+	snprintf(why, sizeof(why), "no MR has lkey 0x%x", gone.lkey);
 	bind_refused(&d, mw, &gone, why);
 	ck_ok(ibv_dealloc_mw(mw));
 	ck_ok(ibv_dealloc_pd(pd));
@@ -527,7 +530,7 @@ START_TEST(attributes)
 	attr.min_rnr_timer = 1;
 	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask & ~IBV_QP_RQ_PSN),
 			 EINVAL);
-	expect_said("from INIT to RTR attr_mask lacks 0x1000");
+	expect_said("from INIT to RTR: missing bits 0x1000, invalid bits 0x0");
 	init.send_cq = n.scq;
 	init.recv_cq = n.rcq;
 	init.cap.max_send_sge = 1000;
@@ -568,13 +571,13 @@ START_TEST(at_both_ends)
 	expect(d.a.scq, 0x17, IBV_WC_REM_ACCESS_ERR);
 	snprintf(
 		why, sizeof(why),
-		"QP 0x%x: wr_id 0x17 (RDMA_WRITE) failed with REM_ACCESS_ERR (10): rkey 0x%x at QP 0x%x, 8 bytes at",
+		"QP 0x%x: wr_id 0x17 (RDMA_WRITE) failed with REM_ACCESS_ERR (10): rkey 0x%x used on QP 0x%x for 8 bytes at",
 		d.a.qp->qp_num, wr.wr.rdma.rkey, d.at_b.qpn);
 	expect_said(why);
 	on_b(&d, poll_flushed, NULL, 0);
 	snprintf(
 		why, sizeof(why),
-		"QP 0x%x refused the RDMA_WRITE of QP 0x%x (process %d, wr_id 0x17): rkey 0x%x at",
+		"QP 0x%x refused the RDMA_WRITE of QP 0x%x (process %d, wr_id 0x17): rkey 0x%x used on",
 		d.at_b.qpn, d.a.qp->qp_num, (int)getpid(), wr.wr.rdma.rkey);
 	expect_said_somewhen(why);
 	duo_close(&d);
@@ -605,7 +608,7 @@ START_TEST(flushed)
 	expect(d.a.scq, 0x12, IBV_WC_WR_FLUSH_ERR);
 	snprintf(
 		why, sizeof(why),
-		"QP 0x%x: 1 sends flushed, first wr_id 0x12: in ERR because wr_id 0x11 (RDMA_WRITE) failed with REM_ACCESS_ERR: rkey",
+		"QP 0x%x: 1 sends flushed, first wr_id 0x12; the QP is in ERR because wr_id 0x11 (RDMA_WRITE) failed with REM_ACCESS_ERR: rkey",
 		d.a.qp->qp_num);
 	expect_said(why);
 	duo_renew(&d);
