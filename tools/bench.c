@@ -34,7 +34,7 @@ static bool find_bench(char *path, size_t len)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++)
-		if (!find_beside(places[i], "urxe-bench", path, len))
+		if (!find_relative(places[i], "urxe-bench", path, len))
 			return true;
 	return false;
 }

@@ -54,18 +54,18 @@ static void show_device(const struct urxe_dev *dev)
 	}
 }
 
-const struct urxe_process *info_holder(struct urxe_fabric *f)
+const struct urxe_process *info_socket_owner(struct urxe_fabric *f)
 {
-	const uint32_t id = load_acquire(&f->dev->wire.holder);
+	const uint32_t id = load_acquire(&f->dev->wire.socket_owner);
 
 	return id && !process_is_dead(f, id) ?
 		       &f->dev->process[URXE_PROCESS_NUMBER(id)] :
 		       NULL;
 }
 
-static void show_holder(struct urxe_fabric *f)
+static void show_socket_owner(struct urxe_fabric *f)
 {
-	const struct urxe_process *p = info_holder(f);
+	const struct urxe_process *p = info_socket_owner(f);
 
 	if (p)
 		printf("  wire: socket owner is PID %d (%.15s)\n",
@@ -205,7 +205,7 @@ static void show_text(struct urxe_fabric *f, const char *dir, int dead)
 {
 	printf("fabric %s (%s)\n", strrchr(dir, '/') + 1, dir);
 	show_device(f->dev);
-	show_holder(f);
+	show_socket_owner(f);
 	show_counters(f->dev);
 	show_dm(f);
 	show_contexts(f);

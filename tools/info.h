@@ -6,7 +6,7 @@
 #include "common/json.h"
 
 /* Return the process that owns the socket of the wire, or NULL. */
-const struct urxe_process *info_holder(struct urxe_fabric *f);
+const struct urxe_process *info_socket_owner(struct urxe_fabric *f);
 /*
  * Return the value that URXE_ADVERSARY had when process pid was executed,
  * from /proc/PID/environ, or NULL if it had none or cannot be read.  The

@@ -41,9 +41,9 @@ static void put_device(struct json *j, const struct urxe_dev *dev)
 	put_gids(j, dev);
 }
 
-static void put_holder(struct json *j, struct urxe_fabric *f)
+static void put_socket_owner(struct json *j, struct urxe_fabric *f)
 {
-	const struct urxe_process *p = info_holder(f);
+	const struct urxe_process *p = info_socket_owner(f);
 
 	if (!p) {
 		json_put_null(j, "wire");
@@ -125,7 +125,7 @@ void info_put(struct json *j, struct urxe_fabric *f, const char *dir, int dead)
 	json_put_string(j, "fabric", strrchr(dir, '/') + 1);
 	json_put_string(j, "directory", dir);
 	put_device(j, dev);
-	put_holder(j, f);
+	put_socket_owner(j, f);
 	put_counters(j, dev);
 	put_dm(j, f);
 	json_open(j, "contexts", '[');

@@ -47,10 +47,10 @@ static bool course_find(struct course *c)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		if (find_beside(places[i].pages, "", c->pages,
-				sizeof(c->pages)) ||
-		    find_beside(places[i].programs, "", c->programs,
-				sizeof(c->programs)))
+		if (find_relative(places[i].pages, "", c->pages,
+				  sizeof(c->pages)) ||
+		    find_relative(places[i].programs, "", c->programs,
+				  sizeof(c->programs)))
 			continue;
 		snprintf(pattern, sizeof(pattern), "%s/[0-9][0-9]-*.md",
 			 c->pages);

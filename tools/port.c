@@ -19,7 +19,7 @@ static const struct command_option options[] = {
 /* clang-format on */
 
 /* Report that the fabric is created, since its name may be misspelt. */
-static void say_made(const char *dir)
+static void print_created(const char *dir)
 {
 	char text[FABRICS_TEXT];
 	struct urxe_fabric *f;
@@ -58,7 +58,7 @@ static int cmd_port(int argc, char **argv)
 			device);
 	ret = choose_fabric(name, dir);
 	if (!ret && name)
-		say_made(dir);
+		print_created(dir);
 	if (!ret)
 		/* create it, so that later programs find the port down */
 		ret = use_fabric(dir, true, &f);

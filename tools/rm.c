@@ -34,7 +34,7 @@ static int rm_fabric(const char *name)
 		    *fabric_why() ? fabric_why() : strerror(-ret));
 }
 
-static void say_removed(const char *name)
+static void print_removed(const char *name)
 {
 	printf("removed %s\n", name);
 }
@@ -71,7 +71,7 @@ static int cmd_rm(int argc, char **argv)
 		return ret;
 	/* fabric_sweep() omits the fabric that dir names: name none */
 	strrchr(dir, '/')[1] = 0;
-	fabric_sweep(dir, false, say_removed);
+	fabric_sweep(dir, false, print_removed);
 	return 0;
 }
 

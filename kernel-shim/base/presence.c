@@ -25,7 +25,7 @@ static bool membarrier(int command)
  * Runs before any thread can be in a critical section.  A forked child
  * inherits the registration.
  */
-__attribute__((constructor)) static void ask_for_membarrier(void)
+__attribute__((constructor)) static void register_membarrier(void)
 {
 	presence_cheap = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
@@ -37,7 +37,7 @@ void presence_barrier(void)
 	if (!presence_cheap)
 		fetch_add_seq_cst(&here, 0);
 	else if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
-		ask_for_membarrier(); /* cannot fail once registered */
+		register_membarrier(); /* cannot fail once registered */
 }
 
 /*
@@ -46,7 +46,7 @@ void presence_barrier(void)
  * before the loop sleeps.  On a busy machine a yield may take as long as the
  * time slices of the other threads.
  */
-#define DOUBT_TURNS 16
+#define DEAD_CHECK_TURNS 16
 #define YIELD_TURNS 256
 #define SLEEP_MIN_NS 50000ull
 #define SLEEP_MAX_NS 5000000ull
@@ -70,7 +70,7 @@ bool presence_wait_until(const struct presence *p, uint64_t until,
 	for (turns = 1; seq & 1; turns++) {
 		if (load_acquire(&p->seq) != seq)
 			break;
-		if (is_dead && turns % DOUBT_TURNS == 0 && is_dead(arg))
+		if (is_dead && turns % DEAD_CHECK_TURNS == 0 && is_dead(arg))
 			break;
 		now = until ? clock_now() : 0;
 		if (until && now >= until)

@@ -11,11 +11,11 @@
 #include "nearest.h"
 #include "number.h"
 
-const struct adversary_knob_info adversary_knobs[KNOBS] = {
-#define KNOB(name, hardware, specification, limit, meaning) \
+const struct adversary_option_info adversary_options[ADV_OPTIONS] = {
+#define OPTION(name, hardware, specification, limit, meaning) \
 	{ #name, { hardware, specification }, limit, meaning },
-	ADVERSARY_KNOBS(KNOB)
-#undef KNOB
+	ADVERSARY_OPTION_LIST(OPTION)
+#undef OPTION
 };
 
 const char *const adversary_levels[ADVERSARY_LEVELS] = {
@@ -41,11 +41,11 @@ static bool refuse(char *why, size_t len, const char *word, size_t n,
 	if (what[strlen(what) - 1] != ':')
 		return false;
 	nearest_begin(&near, word, is ? (size_t)(is - word) : n);
-	for (i = 0; i < KNOBS; i++) {
+	for (i = 0; i < ADV_OPTIONS; i++) {
 		used = strlen(why);
 		snprintf(why + used, len - used, "%s %s", i ? "," : "",
-			 adversary_knobs[i].name);
-		nearest_try(&near, adversary_knobs[i].name);
+			 adversary_options[i].name);
+		nearest_try(&near, adversary_options[i].name);
 	}
 	used = strlen(why);
 	snprintf(why + used, len - used, "%s", nearest_text(&near, meant));
@@ -64,8 +64,8 @@ static bool refuse_seed(char *why, size_t len, const char *word, size_t n)
 	int i;
 
 	nearest_begin(&near, word, is ? (size_t)(is - word) : n);
-	for (i = 0; i < KNOBS; i++)
-		nearest_try(&near, adversary_knobs[i].name);
+	for (i = 0; i < ADV_OPTIONS; i++)
+		nearest_try(&near, adversary_options[i].name);
 	for (i = 0; !is && i < ADVERSARY_LEVELS; i++)
 		nearest_try(&near, adversary_levels[i]);
 	snprintf(what, sizeof(what), "the seed must be a number below 2^64%s%s",
@@ -116,14 +116,14 @@ static bool value_parse(const char *text, size_t len, bool share,
 	return true;
 }
 
-/* Return the option of that name, or KNOBS. */
-static int knob_find(const char *name, size_t len)
+/* Return the option of that name, or ADV_OPTIONS. */
+static int option_find(const char *name, size_t len)
 {
 	int i;
 
-	for (i = 0; i < KNOBS; i++)
-		if (strlen(adversary_knobs[i].name) == len &&
-		    !memcmp(adversary_knobs[i].name, name, len))
+	for (i = 0; i < ADV_OPTIONS; i++)
+		if (strlen(adversary_options[i].name) == len &&
+		    !memcmp(adversary_options[i].name, name, len))
 			break;
 	return i;
 }
@@ -139,51 +139,52 @@ int adversary_level_find(const char *name, size_t len)
 	return i;
 }
 
-static void knobs_set(struct adversary *a, int level)
+static void options_set(struct adversary *a, int level)
 {
 	int i;
 
-	for (i = 0; i < KNOBS; i++)
-		a->knob[i] = adversary_knobs[i].preset[level];
+	for (i = 0; i < ADV_OPTIONS; i++)
+		a->option[i] = adversary_options[i].preset[level];
 }
 
 /* Turn off all options that are probabilities. */
-static void knobs_clear(struct adversary *a)
+static void options_clear(struct adversary *a)
 {
 	int i;
 
-	for (i = 0; i < KNOBS; i++)
-		if (adversary_knobs[i].limit == ADVERSARY_SHARE)
-			a->knob[i] = 0;
+	for (i = 0; i < ADV_OPTIONS; i++)
+		if (adversary_options[i].limit == ADVERSARY_SHARE)
+			a->option[i] = 0;
 }
 
 /*
  * Parse and apply NAME=VALUE, "none" or a level.  Return an error message for
  * refuse(), or NULL.
  */
-static const char *knob_parse(struct adversary *a, const char *text, size_t len)
+static const char *option_parse(struct adversary *a, const char *text,
+				size_t len)
 {
 	const char *is = memchr(text, '=', len);
 	size_t name = is ? (size_t)(is - text) : len;
-	const struct adversary_knob_info *info;
+	const struct adversary_option_info *info;
 	uint64_t value;
 	bool share;
 	int i;
 
 	if (len == 4 && !memcmp(text, "none", 4)) {
-		knobs_clear(a);
+		options_clear(a);
 		return NULL;
 	}
 	i = adversary_level_find(text, len);
 	if (i != ADVERSARY_LEVELS) {
-		knobs_set(a, i);
+		options_set(a, i);
 		return NULL;
 	}
-	i = knob_find(text, name);
-	if (i == KNOBS)
+	i = option_find(text, name);
+	if (i == ADV_OPTIONS)
 		return "unknown option; valid are none, hardware, "
 		       "specification, and NAME=VALUE with one of these names:";
-	info = &adversary_knobs[i];
+	info = &adversary_options[i];
 	share = info->limit == ADVERSARY_SHARE;
 	if (!is || !value_parse(is + 1, len - name - 1, share, &value))
 		return share ? "the value must be 0 to 1000 (per mille), or a percentage such as 2%" :
@@ -191,7 +192,7 @@ static const char *knob_parse(struct adversary *a, const char *text, size_t len)
 	if (value > info->limit)
 		return share ? "the value must be at most 1000 (100%)" :
 			       "the value is too large";
-	a->knob[i] = (uint32_t)value;
+	a->option[i] = (uint32_t)value;
 	return NULL;
 }
 
@@ -201,18 +202,18 @@ bool adversary_parse(struct adversary *a, const char *text, const char *program,
 	const char *wrong;
 	size_t n;
 
-	knobs_set(a, ADVERSARY_SPECIFICATION);
+	options_set(a, ADVERSARY_SPECIFICATION);
 	n = strcspn(text, ",");
 	if (!adversary_seed_parse(text, n, &a->seed))
 		return refuse_seed(why, len, text, n);
 	for (text += n; *text; text += n) {
 		n = strcspn(++text, ",");
-		wrong = knob_parse(a, text, n);
+		wrong = option_parse(a, text, n);
 		if (wrong)
 			return refuse(why, len, text, n, wrong);
 	}
-	a->chance.key = chance_mix(a->seed);
-	a->chance = chance_named(a->chance, program);
+	a->random.key = random_mix(a->seed);
+	a->random = random_named(a->random, program);
 	a->on = true;
 	return true;
 }

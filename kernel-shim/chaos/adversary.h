@@ -6,12 +6,12 @@
  *
  *	URXE_ADVERSARY=SEED[,LEVEL][,OPTION=VALUE...]
  *
- * SEED is a number for the seeded random numbers (chance.h).  LEVEL is a set
+ * SEED is a number for the seeded random numbers (random.h).  LEVEL is a set
  * of defaults: "hardware" does what shipping NICs are known to do;
- * "specification", the default, does all that is allowed.  An option (knob in
- * identifiers) is the probability of one behaviour, in per mille or as a
- * percentage (2%, 0.5%); `ticks` is a number.  Words apply from left to
- * right: a level sets all options, and "none" sets all probabilities to 0.
+ * "specification", the default, does all that is allowed.  An option is the
+ * probability of one behaviour, in per mille or as a percentage (2%, 0.5%);
+ * `ticks` is a number.  Words apply from left to right: a level sets all
+ * options, and "none" sets all probabilities to 0.
  *
  * The provider reads the configuration for the data path, and the preload
  * library reads its own copy for rdma_cm.  It does not change after it is
@@ -22,63 +22,63 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "chance.h"
+#include "random.h"
 
 #define ADVERSARY_SHARE 1000 /* limit of options that are probabilities */
 #define ADVERSARY_WHY 512 /* size of a buffer for an error message */
 
 /*
- * KNOB(name, default at level hardware, default at level specification,
+ * OPTION(name, default at level hardware, default at level specification,
  * limit, meaning)
  */
 /* clang-format off */
-#define ADVERSARY_KNOBS(KNOB)                                                        \
-	KNOB(gather, 300, 300, 1000, "sends whose payload is read late")             \
-	KNOB(place, 0, 300, 1000, "messages written in pieces, in any order")        \
-	KNOB(overtake, 500, 500, 1000, "READs and atomics that later WRs overtake")  \
-	KNOB(atomic, 500, 500, 1000, "atomics executed as a read and a later write") \
-	KNOB(reread, 200, 200, 1000, "READs that are executed twice")                \
-	KNOB(deliver, 300, 300, 1000, "receives that complete late")                 \
-	KNOB(complete, 300, 300, 1000, "sends that complete late")                   \
-	KNOB(retry, 20, 20, 1000, "messages delayed as if retransmitted")            \
-	KNOB(loss, 20, 20, 1000, "datagrams and UC messages that are lost")          \
-	KNOB(reorder, 0, 100, 1000, "datagrams that later ones overtake")            \
-	KNOB(fill, 0, 1000, 1000, "receives and READs whose buffer is overwritten")  \
-	KNOB(rnr, 50, 50, 1000, "receives that are posted late")                     \
-	KNOB(arm, 200, 200, 1000, "CQ armings that ignore earlier completions")      \
-	KNOB(wake, 100, 100, 1000, "CQ armings that raise an extra event")           \
-	KNOB(async, 300, 300, 1000, "asynchronous events that come late")            \
-	KNOB(cm, 300, 300, 1000, "rdma_cm events that come late")                    \
-	KNOB(slow, 5, 5, 1000, "verbs that return late")                             \
-	KNOB(undefined, 1000, 1000, 1000, "undefined fields that get random values") \
-	KNOB(ticks, 16, 16, 10000, "longest delay, in ticks (polls and posts)")      \
-	KNOB(lines, 300, 0, 1000, "messages written line by line (64 bytes)")        \
-	KNOB(early, 0, 300, 1000, "rdma_cm events before their command returns")
+#define ADVERSARY_OPTION_LIST(OPTION)                                                  \
+	OPTION(gather, 300, 300, 1000, "sends whose payload is read late")             \
+	OPTION(place, 0, 300, 1000, "messages written in pieces, in any order")        \
+	OPTION(overtake, 500, 500, 1000, "READs and atomics that later WRs overtake")  \
+	OPTION(atomic, 500, 500, 1000, "atomics executed as a read and a later write") \
+	OPTION(reread, 200, 200, 1000, "READs that are executed twice")                \
+	OPTION(deliver, 300, 300, 1000, "receives that complete late")                 \
+	OPTION(complete, 300, 300, 1000, "sends that complete late")                   \
+	OPTION(retry, 20, 20, 1000, "messages delayed as if retransmitted")            \
+	OPTION(loss, 20, 20, 1000, "datagrams and UC messages that are lost")          \
+	OPTION(reorder, 0, 100, 1000, "datagrams that later ones overtake")            \
+	OPTION(fill, 0, 1000, 1000, "receives and READs whose buffer is overwritten")  \
+	OPTION(rnr, 50, 50, 1000, "receives that are posted late")                     \
+	OPTION(arm, 200, 200, 1000, "CQ armings that ignore earlier completions")      \
+	OPTION(wake, 100, 100, 1000, "CQ armings that raise an extra event")           \
+	OPTION(async, 300, 300, 1000, "asynchronous events that come late")            \
+	OPTION(cm, 300, 300, 1000, "rdma_cm events that come late")                    \
+	OPTION(slow, 5, 5, 1000, "verbs that return late")                             \
+	OPTION(undefined, 1000, 1000, 1000, "undefined fields that get random values") \
+	OPTION(ticks, 16, 16, 10000, "longest delay, in ticks (polls and posts)")      \
+	OPTION(lines, 300, 0, 1000, "messages written line by line (64 bytes)")        \
+	OPTION(early, 0, 300, 1000, "rdma_cm events before their command returns")
 
-/* clang-format on */
-enum adversary_knob {
-#define KNOB(name, ...) KNOB_##name,
-	ADVERSARY_KNOBS(KNOB)
-#undef KNOB
-	KNOBS
+enum adversary_option {
+#define OPTION(name, ...) ADV_##name,
+	ADVERSARY_OPTION_LIST(OPTION)
+#undef OPTION
+	ADV_OPTIONS
 };
+/* clang-format on */
 
 enum adversary_level { ADVERSARY_HARDWARE, ADVERSARY_SPECIFICATION };
 #define ADVERSARY_LEVELS (ADVERSARY_SPECIFICATION + 1)
 extern const char *const adversary_levels[ADVERSARY_LEVELS];
 
-struct adversary_knob_info {
+struct adversary_option_info {
 	const char *name;
 	uint32_t preset[ADVERSARY_LEVELS], limit;
 	const char *meaning;
 };
-extern const struct adversary_knob_info adversary_knobs[KNOBS];
+extern const struct adversary_option_info adversary_options[ADV_OPTIONS];
 
 struct adversary {
 	bool on; /* URXE_ADVERSARY is set */
 	uint64_t seed;
-	struct chance chance; /* stream of this program */
-	uint32_t knob[KNOBS]; /* per mille, except ticks */
+	struct random_stream random; /* stream of this program */
+	uint32_t option[ADV_OPTIONS]; /* per mille, except ticks */
 };
 
 /* Return the level of that name, or ADVERSARY_LEVELS. */
@@ -108,11 +108,12 @@ const struct adversary *adversary_of_process(void);
 const char *adversary_why(void);
 
 /*
- * Decide whether event number @nth of stream @c is affected by option @knob.
+ * Decide whether event number @nth of stream @c is affected by option @option.
  * The decision is a function of the arguments and the seed.
  */
-static inline bool adversary_meets(const struct adversary *a, struct chance c,
-				   enum adversary_knob knob, uint64_t nth)
+static inline bool adversary_applies(const struct adversary *a,
+				     struct random_stream c,
+				     enum adversary_option option, uint64_t nth)
 {
-	return chance_below(c, knob, nth, 1000) < a->knob[knob];
+	return random_below(c, option, nth, 1000) < a->option[option];
 }

@@ -29,8 +29,8 @@ void faults_begin(struct faults *f, const char *program, uint64_t seed)
 		kept++;
 	}
 	f->n = kept;
-	f->chance.key = chance_mix(seed);
-	f->chance = chance_named(f->chance, program);
+	f->random.key = random_mix(seed);
+	f->random = random_named(f->random, program);
 }
 
 bool faults_have(const struct faults *f, enum fault_what what)
@@ -58,7 +58,8 @@ bool faults_have_call(const struct faults *f, enum fault_call call)
 	return false;
 }
 
-bool fault_fits(const struct fault_rule *r, const struct fault_subject *s)
+bool fault_rule_matches(const struct fault_rule *r,
+			const struct fault_subject *s)
 {
 	return (!r->one_qp || r->qpn == s->qpn) &&
 	       (!r->types || r->types & s->type) &&
@@ -74,28 +75,28 @@ static bool fault_is_due(const struct faults *f, const struct fault_rule *r,
 		return nth >= r->nth && nth - r->nth < r->times;
 	if (r->every)
 		return !(nth % r->every);
-	return chance_draw(f->chance, r->index, nth) >> 32 < r->chance;
+	return random_draw(f->random, r->index, nth) >> 32 < r->probability;
 }
 
 /* Count @s if it matches, and decide whether this match is due. */
 static bool fault_counts(const struct faults *f, struct fault_rule *r,
 			 const struct fault_subject *s)
 {
-	if (!fault_fits(r, s))
+	if (!fault_rule_matches(r, s))
 		return false;
 	if (f->tally)
-		fetch_add_relaxed(&f->tally[r->index].fitted, 1);
+		fetch_add_relaxed(&f->tally[r->index].matched, 1);
 	return fault_is_due(f, r, fetch_add_relaxed(&r->seen, 1) + 1);
 }
 
-void fault_struck(const struct faults *f, const struct fault_rule *r)
+void fault_count_strike(const struct faults *f, const struct fault_rule *r)
 {
 	if (f->tally)
 		fetch_add_relaxed(&f->tally[r->index].struck, 1);
 }
 
 /* Count a strike.  False: the limit `times` is reached. */
-static bool fault_take(const struct faults *f, struct fault_rule *r)
+static bool fault_rule_count(const struct faults *f, struct fault_rule *r)
 {
 	uint64_t struck = load_relaxed(&r->struck);
 
@@ -103,14 +104,14 @@ static bool fault_take(const struct faults *f, struct fault_rule *r)
 		if (struck >= r->times)
 			return false;
 	} while (!cas_relaxed(&r->struck, &struck, struck + 1));
-	fault_struck(f, r);
+	fault_count_strike(f, r);
 	return true;
 }
 
-bool fault_strikes(const struct faults *f, struct fault_rule *r,
-		   const struct fault_subject *s)
+bool fault_rule_strikes(const struct faults *f, struct fault_rule *r,
+			const struct fault_subject *s)
 {
-	return fault_counts(f, r, s) && fault_take(f, r);
+	return fault_counts(f, r, s) && fault_rule_count(f, r);
 }
 
 static bool rule_is_of(const struct fault_rule *r, enum fault_what what,
@@ -133,7 +134,7 @@ static const struct fault_rule *fault_first(struct faults *f,
 
 	for (r = f->rule; r != f->rule + f->n; r++)
 		if (rule_is_of(r, what, call) && fault_counts(f, r, s) &&
-		    !first && fault_take(f, r))
+		    !first && fault_rule_count(f, r))
 			first = r;
 	return first;
 }

@@ -14,10 +14,10 @@
  *
  * Each rule has its own counters in each process.  They start at 0 when the
  * process starts or is forked.  Random decisions are a function of the seed,
- * the name of the program, the rule, and the number of the match (chance.h).
+ * the name of the program, the rule, and the number of the match (random.h).
  *
  * The provider applies rules for verbs, work requests, packets and events
- * (provider/adversary, provider/wire/fate.c).  The preload library applies
+ * (provider/adversary, provider/wire/tx_fault.c).  The preload library applies
  * rules for rdma_cm (preload/ucma/fault.c), with counters of its own.  The
  * functions that count may be called from any thread, without a lock.
  */
@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
-#include "chance.h"
+#include "random.h"
 
 #define FAULT_RULES 64
 #define FAULT_TEXT 160 /* size of the text of a rule, with its NUL */
@@ -75,11 +75,11 @@ enum fault_effect {
 	FAULT_UNREACHABLE,
 	FAULT_REJECTED, /* value: the reason (IB 12.6.7.2) */
 	FAULT_SILENT, /* no response arrives */
-	FAULT_FATE, /* of a packet; value: enum fault_fate */
+	FAULT_TRANSMIT, /* of a packet; value: enum fault_transmit */
 };
 
 /* What happens to a packet on the wire. */
-enum fault_fate {
+enum fault_transmit {
 	FAULT_LOST = 1,
 	FAULT_DUPLICATED,
 	FAULT_LATE,
@@ -106,7 +106,7 @@ struct fault_rule {
 	uint64_t ms;
 	uint64_t nth, every; /* 0: not set */
 	uint64_t times; /* limit; UINT64_MAX: none */
-	uint64_t chance; /* probability * 2^32 */
+	uint64_t probability; /* probability * 2^32 */
 	enum fault_effect effect;
 	uint32_t value;
 	/* numbers of matches and of strikes in this process */
@@ -115,7 +115,7 @@ struct fault_rule {
 
 struct faults {
 	unsigned int n; /* number of rules */
-	struct chance chance; /* stream of this program */
+	struct random_stream random; /* stream of this program */
 	struct fault_tally *tally; /* NULL: there is no tally file */
 	struct fault_rule rule[FAULT_RULES];
 };
@@ -164,12 +164,13 @@ const struct fault_rule *fault_of_wr(struct faults *f,
 const struct fault_rule *fault_of_packet(struct faults *f,
 					 const struct fault_subject *s);
 /* The same for one rule: return true if it strikes. */
-bool fault_strikes(const struct faults *f, struct fault_rule *r,
-		   const struct fault_subject *s);
+bool fault_rule_strikes(const struct faults *f, struct fault_rule *r,
+			const struct fault_subject *s);
 /*
- * Count a strike in the tally file.  fault_strikes() does so itself; this is
- * for rules that are triggered by time (ms=).
+ * Count a strike in the tally file.  fault_rule_strikes() does so itself; this
+ * is for rules that are triggered by time (ms=).
  */
-void fault_struck(const struct faults *f, const struct fault_rule *r);
+void fault_count_strike(const struct faults *f, const struct fault_rule *r);
 /* Return true if @s matches the rule.  Nothing is counted. */
-bool fault_fits(const struct fault_rule *r, const struct fault_subject *s);
+bool fault_rule_matches(const struct fault_rule *r,
+			const struct fault_subject *s);

@@ -26,7 +26,7 @@ const struct fault_name fault_errnos[] = {
 };
 #undef E
 
-const struct fault_name fault_fates[] = {
+const struct fault_name fault_transmits[] = {
 	{ "LOST", FAULT_LOST },
 	{ "DUPLICATED", FAULT_DUPLICATED },
 	{ "LATE", FAULT_LATE },

@@ -30,7 +30,7 @@ struct fault_event {
 
 /* Each ends with an entry whose name is NULL. */
 extern const struct fault_name fault_errnos[], fault_types[], fault_ops[];
-extern const struct fault_name fault_fates[];
+extern const struct fault_name fault_transmits[];
 extern const struct fault_status fault_statuses[];
 extern const struct fault_event fault_events[];
 

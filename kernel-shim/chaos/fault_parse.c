@@ -220,11 +220,11 @@ static bool key_wr_id(struct fault_rule *r, struct word w)
 	return r->one_wr_id;
 }
 
-#define MOST (1ull << 48) /* limit of nth=, every= and times= */
+#define COUNT_MAX (1ull << 48) /* limit of nth=, every= and times= */
 
 static bool count(struct word w, uint64_t *n)
 {
-	return word_number(w, MOST, n) && *n;
+	return word_number(w, COUNT_MAX, n) && *n;
 }
 
 static bool key_nth(struct fault_rule *r, struct word w)
@@ -244,7 +244,7 @@ static bool key_times(struct fault_rule *r, struct word w)
 
 static bool key_p(struct fault_rule *r, struct word w)
 {
-	return word_chance(w, &r->chance);
+	return word_chance(w, &r->probability);
 }
 
 static bool key_ms(struct fault_rule *r, struct word w)
@@ -417,13 +417,13 @@ static bool effect_packet(struct parse *p, struct word name, struct word value)
 {
 	uint32_t fate;
 
-	if (value.text || !word_named(name, fault_fates, &fate)) {
+	if (value.text || !word_named(name, fault_transmits, &fate)) {
 		near_begin(p, name);
-		near_names(p, fault_fates);
+		near_names(p, fault_transmits);
 		return refuse(p, "the effect must be LOST, DUPLICATED, LATE or "
 				 "DAMAGED");
 	}
-	return effect_is(p, FAULT_FATE, fate);
+	return effect_is(p, FAULT_TRANSMIT, fate);
 }
 
 static bool effect_port(struct parse *p, struct word name, struct word value)
@@ -515,7 +515,7 @@ static bool parse_check(struct parse *p)
 {
 	struct fault_rule *r = p->r;
 	bool event = 1u << r->what & EVENTS;
-	int whens = !!r->nth + !!r->every + (r->chance != 1ull << 32);
+	int whens = !!r->nth + !!r->every + (r->probability != 1ull << 32);
 	bool one = r->one_qp || r->types || r->one_wr_id || r->ops;
 
 	if (whens > 1)
@@ -549,7 +549,7 @@ static bool parse_rule(struct parse *p)
 
 	*p->r = (struct fault_rule){
 		.times = UINT64_MAX,
-		.chance = 1ull << 32,
+		.probability = 1ull << 32,
 		.at = FAULT_AT_COMPLETION,
 	};
 	if (all.len >= FAULT_TEXT)

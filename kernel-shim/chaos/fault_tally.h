@@ -13,7 +13,7 @@
 #define FAULT_TALLY_BYTES (FAULT_RULES * sizeof(struct fault_tally))
 
 struct fault_tally {
-	_Atomic uint64_t fitted, struck;
+	_Atomic uint64_t matched, struck;
 };
 
 /*

@@ -6,7 +6,7 @@
 
 #include "nearest.h"
 
-#define MOST 48 /* longer words are not compared */
+#define WORD_MAX 48 /* longer words are not compared */
 
 static unsigned int least(unsigned int a, unsigned int b)
 {
@@ -30,7 +30,7 @@ void nearest_begin(struct nearest *n, const char *text, size_t len)
  */
 static unsigned int distance(const char *a, size_t n, const char *b, size_t m)
 {
-	unsigned int row[3][MOST + 1], *now, *last, *before, differ;
+	unsigned int row[3][WORD_MAX + 1], *now, *last, *before, differ;
 	size_t i, j;
 
 	for (j = 0; j <= m; j++)
@@ -58,7 +58,7 @@ void nearest_try(struct nearest *n, const char *word)
 	size_t m = strlen(word);
 	unsigned int d;
 
-	if (n->len > MOST || m > MOST)
+	if (n->len > WORD_MAX || m > WORD_MAX)
 		return;
 	d = distance(n->text, n->len, word, m);
 	if (n->len > 2 && !strncmp(word, n->text, n->len))

@@ -62,16 +62,17 @@ struct cm {
 	 * Adversary: return the delay of an event of type CM_EV_*, in ns.
 	 * NULL: events are not delayed.
 	 */
-	uint64_t (*late)(uint32_t event);
-	bool hurries; /* while set, events are not delayed */
+	uint64_t (*delay_of)(uint32_t event);
+	bool undelayed; /* while set, events are not delayed */
 	/*
 	 * Adversary: return whether a DISCONNECTED is delivered although
 	 * receives that precede the DREQ were not polled (recv.c).  May be
 	 * NULL.
 	 */
-	bool (*overtakes)(void);
+	bool (*disconnect_early)(void);
 	/* Send a MAD to another host; NULL: cm_wire_send().  For tests. */
-	void (*carry)(const struct cm_id *from, const uint8_t mad[MAD_BYTES]);
+	void (*transmit)(const struct cm_id *from,
+			 const uint8_t mad[MAD_BYTES]);
 	/*
 	 * Called with each MAD that is sent, or that would be sent if the
 	 * peer were on another host; may be NULL.  The tables are locked.
@@ -241,7 +242,7 @@ void cm_event_send(struct cm *cm, struct cm_event *e);
  * Make the delayed events deliverable whose time has come.  They do not wait
  * for events that precede them in the queue and are still delayed.
  */
-void cm_event_come(struct cm *cm);
+void cm_event_release_due(struct cm *cm);
 /*
  * Send an event without parameters.  Return -ENOMEM if the table is full, 0
  * if it was sent or @id was not accepted yet.
@@ -336,7 +337,7 @@ int cm_port_exclusive(struct cm *cm, struct cm_id *id);
  */
 struct cm_id *cm_port_listener(struct cm *cm, const struct cm_id *id);
 /* Return whether there is a listener on that service, for any address. */
-bool cm_port_served(struct cm *cm, const struct cm_id *id);
+bool cm_port_has_listener(struct cm *cm, const struct cm_id *id);
 /*
  * Return the service ID (IB specification, A11) of address @a of @id: that of
  * its source address if it listens, of its destination if it connects.
@@ -364,7 +365,7 @@ int cm_resolve_remote(struct cm *cm, struct cm_id *id, uint32_t timeout_ms);
  * Timer of an id in state CMA_ADDR_QUERY: query the neighbour table again if
  * it is time to.
  */
-void cm_resolve_look(struct cm *cm, struct cm_id *id, uint64_t now);
+void cm_resolve_check(struct cm *cm, struct cm_id *id, uint64_t now);
 
 /* conn.c --------------------------------------------------------------- */
 
@@ -387,11 +388,11 @@ int cm_connect(struct cm *cm, struct cm_id *id,
  * SIDR_REP), or UNREACHABLE with @status (-errno).  Otherwise it times out
  * after 68 s.
  */
-int cm_connect_lost(struct cm *cm, struct cm_id *id,
+int cm_connect_fail(struct cm *cm, struct cm_id *id,
 		    const struct rdma_ucm_conn_param *p,
 		    const struct rdma_ucm_ece *ece);
-void cm_lost_rejected(struct cm *cm, struct cm_id *id, int reason);
-void cm_lost_unreachable(struct cm *cm, struct cm_id *id, int status);
+void cm_fail_rejected(struct cm *cm, struct cm_id *id, int reason);
+void cm_fail_unreachable(struct cm *cm, struct cm_id *id, int status);
 /*
  * Server: send a REP (SIDR_REP for UD) with @p and store @uid.  Client: @p is
  * NULL; send an RTU for the REP.  If the state or the private data does not
@@ -547,10 +548,10 @@ bool cm_recv_waits(struct cm *cm, const struct cm_id *id);
  */
 void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd);
 /*
- * Refuse the request of @client, an id of this fabric.  @served: a listener
- * on that service exists, but cannot take it.
+ * Refuse the request of @client, an id of this fabric.  @has_listener: a
+ * listener on that service exists, but cannot take it.
  */
-void cm_refuse(struct cm *cm, struct cm_id *client, bool served);
+void cm_refuse(struct cm *cm, struct cm_id *client, bool has_listener);
 /* Handle a DREQ, a DREP, and a REJ of the peer. */
 void cm_got_dreq(struct cm *cm, struct cm_id *id);
 void cm_got_drep(struct cm *cm, struct cm_id *id);

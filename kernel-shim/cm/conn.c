@@ -238,8 +238,8 @@ struct cm_id *cm_got_request(struct cm *cm, const struct cm_id *client,
 	do {
 		l = cm_port_listener(cm, client);
 		if (!l) {
-			*err = cm_port_served(cm, client) ? -EPROTOTYPE :
-							    -ENOENT;
+			*err = cm_port_has_listener(cm, client) ? -EPROTOTYPE :
+								  -ENOENT;
 			return NULL;
 		}
 		c = cm_chan_at(cm, l->chan);
@@ -368,7 +368,7 @@ static bool qp_type_connects(const struct cm_id *id)
  * cm_sent_request(), which sends the MAD if CM_F_WIRE is set.  The request is
  * delivered to no id of this fabric.
  */
-int cm_connect_lost(struct cm *cm, struct cm_id *id,
+int cm_connect_fail(struct cm *cm, struct cm_id *id,
 		    const struct rdma_ucm_conn_param *p,
 		    const struct rdma_ucm_ece *ece)
 {
@@ -403,7 +403,7 @@ int cm_connect(struct cm *cm, struct cm_id *id,
 	       const struct rdma_ucm_conn_param *p,
 	       const struct rdma_ucm_ece *ece)
 {
-	int ret = cm_connect_lost(cm, id, p, ece);
+	int ret = cm_connect_fail(cm, id, p, ece);
 
 	if (ret)
 		return ret;

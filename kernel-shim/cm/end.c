@@ -30,17 +30,17 @@
 #define DREQ_TIMEOUT_NS 139000000000ull
 
 /* number of other processes' channels that one tick checks */
-#define LIVES_PER_TICK 32
-#define LIFE_NS 100000000ull /* longest time between two ticks */
+#define LIVENESS_PER_TICK 32
+#define LIVENESS_NS 100000000ull /* longest time between two ticks */
 
 /* copies of the last message to another host: see conn_send_last() */
 #define LAST_MESSAGES 3
 
 /* longest time for which a DISCONNECTED is withheld (CM_F_HELD) */
 #define HELD_NS 100000000ull
-#define HELD_LOOK_NS 2000000ull /* interval of checks for CM_F_HELD */
+#define HELD_CHECK_NS 2000000ull /* interval of checks for CM_F_HELD */
 /* for CM_F_UNSENT: interval of checks of the port; 4.3 s in the kernel */
-#define PORT_LOOK_NS 20000000ull
+#define PORT_CHECK_NS 20000000ull
 
 void cm_unlink(struct cm *cm, struct cm_id *id)
 {
@@ -110,15 +110,16 @@ static void conn_disconnected(struct cm *cm, struct cm_id *id, int status)
  * Adversary: send DISCONNECTED now, undelayed, although a receive was not
  * polled.  Return whether it did.
  */
-static bool conn_overtakes(struct cm *cm, struct cm_id *id)
+static bool conn_disconnect_early(struct cm *cm, struct cm_id *id)
 {
 	const struct cm_chan *c = cm_chan_at(cm, id->chan);
 
-	if (!cm->overtakes || !c || !c->late || !cm->overtakes())
+	if (!cm->disconnect_early || !c || !c->delays_events ||
+	    !cm->disconnect_early())
 		return false;
-	cm->hurries = true;
+	cm->undelayed = true;
 	conn_disconnected(cm, id, 0);
-	cm->hurries = false;
+	cm->undelayed = false;
 	return true;
 }
 
@@ -130,7 +131,7 @@ void cm_got_dreq(struct cm *cm, struct cm_id *id)
 	id->cm = CM_DREQ_RCVD;
 	id->deadline = 0;
 	if (id->cma == CMA_CONNECT && cm_recv_mark(cm, id)) {
-		if (conn_overtakes(cm, id))
+		if (conn_disconnect_early(cm, id))
 			return;
 		id->flags |= CM_F_HELD;
 		id->deadline = clock_now() + HELD_NS;
@@ -237,10 +238,11 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 	return 0;
 }
 
-void cm_refuse(struct cm *cm, struct cm_id *client, bool served)
+void cm_refuse(struct cm *cm, struct cm_id *client, bool has_listener)
 {
-	const int status = served ? CM_SIDR_REJECT : CM_SIDR_UNSUPPORTED;
-	const int reason = served ? CM_REJ_CONSUMER : CM_REJ_INVALID_SERVICE;
+	const int status = has_listener ? CM_SIDR_REJECT : CM_SIDR_UNSUPPORTED;
+	const int reason = has_listener ? CM_REJ_CONSUMER :
+					  CM_REJ_INVALID_SERVICE;
 
 	cm_sent_refusal(cm, client,
 			client->cm == CM_SIDR_SENT ? status : reason);
@@ -250,7 +252,7 @@ void cm_refuse(struct cm *cm, struct cm_id *client, bool served)
 		cm_got_rej(cm, client, reason, NULL, 0);
 }
 
-void cm_lost_rejected(struct cm *cm, struct cm_id *id, int reason)
+void cm_fail_rejected(struct cm *cm, struct cm_id *id, int reason)
 {
 	cm_sent_refusal(cm, id,
 			id->cm == CM_SIDR_SENT ? CM_SIDR_REJECT : reason);
@@ -260,7 +262,7 @@ void cm_lost_rejected(struct cm *cm, struct cm_id *id, int reason)
 		cm_got_rej(cm, id, reason, NULL, 0);
 }
 
-void cm_lost_unreachable(struct cm *cm, struct cm_id *id, int status)
+void cm_fail_unreachable(struct cm *cm, struct cm_id *id, int status)
 {
 	cm_to_idle(cm, id);
 	if (id->cma == CMA_CONNECT)
@@ -426,22 +428,22 @@ static void id_expire(struct cm *cm, struct cm_id *id)
 {
 	const bool parked = id->flags & CM_F_PARKED;
 
-	if (cm_is_remote(id) && cm_wire_again(cm, id))
+	if (cm_is_remote(id) && cm_wire_retransmit(cm, id))
 		return;
 	id->deadline = 0;
 	id->flags &= ~(uint32_t)CM_F_PARKED;
 	if (parked && !id->listener.id) {
-		cm_refuse(cm, id, cm_port_served(cm, id));
+		cm_refuse(cm, id, cm_port_has_listener(cm, id));
 		return;
 	}
 	switch (id->cm) {
 	case CM_REQ_SENT:
 	case CM_SIDR_SENT:
-		cm_lost_unreachable(cm, id, -ETIMEDOUT);
+		cm_fail_unreachable(cm, id, -ETIMEDOUT);
 		break;
 	case CM_REP_SENT:
 		cm_sent_rej(cm, id, CM_REJ_TIMEOUT, NULL, 0);
-		cm_lost_unreachable(cm, id, -ETIMEDOUT);
+		cm_fail_unreachable(cm, id, -ETIMEDOUT);
 		break;
 	case CM_DREQ_SENT:
 		conn_timewait(cm, id);
@@ -469,10 +471,10 @@ static bool id_is_overdue(const struct cm_id *id, uint64_t now)
 	return id->flags & CM_F_HELD && id->deadline <= now;
 }
 
-static void id_look(struct cm *cm, struct cm_id *id, uint64_t now)
+static void id_check(struct cm *cm, struct cm_id *id, uint64_t now)
 {
 	if (id->cma == CMA_ADDR_QUERY)
-		cm_resolve_look(cm, id, now);
+		cm_resolve_check(cm, id, now);
 	else if (id->deadline && id->deadline <= now)
 		id_expire(cm, id);
 	else if (id->flags & CM_F_HELD && !cm_recv_waits(cm, id))
@@ -490,10 +492,12 @@ static uint64_t id_waits(const struct cm_id *id, uint64_t now)
 	const uint64_t left = id->deadline > now ? id->deadline - now : 0;
 
 	if (id->cma == CMA_ADDR_QUERY)
-		return id->look_at > now ? cm_min(left, id->look_at - now) : 1;
+		return id->next_check > now ?
+			       cm_min(left, id->next_check - now) :
+			       1;
 	if (id->flags & CM_F_UNSENT)
-		return cm_min(left, PORT_LOOK_NS);
-	return id->flags & CM_F_HELD ? cm_min(left, HELD_LOOK_NS) : left;
+		return cm_min(left, PORT_CHECK_NS);
+	return id->flags & CM_F_HELD ? cm_min(left, HELD_CHECK_NS) : left;
 }
 
 /*
@@ -510,7 +514,7 @@ static uint64_t id_sleep(const struct cm_id *id, const struct cm_chan *far,
 
 	if (far || id->flags & CM_F_WATCHES ||
 	    (cm_is_remote(id) && id->cm != CM_IDLE))
-		return cm_min(sleep, LIFE_NS);
+		return cm_min(sleep, LIVENESS_NS);
 	return sleep;
 }
 
@@ -546,7 +550,7 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 {
 	const uint32_t end = cm_ids(cm);
 	const uint64_t now = clock_now();
-	uint32_t i, n, budget = LIVES_PER_TICK;
+	uint32_t i, n, budget = LIVENESS_PER_TICK;
 	struct cm_chan *own, *far;
 	uint64_t sleep = UINT64_MAX;
 	struct cm_id *id;
@@ -560,7 +564,7 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 		if (!own)
 			continue;
 		if (own->pid == pid || id_is_overdue(id, now))
-			id_look(cm, id, now);
+			id_check(cm, id, now);
 		far = chan_to_watch(cm, id, own, pid);
 		if (own->pid == pid)
 			sleep = cm_min(sleep, id_sleep(id, far, now));
@@ -576,12 +580,12 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 		else
 			budget--;
 	}
-	cm_event_come(cm);
-	if (cm->t->late_at)
+	cm_event_release_due(cm);
+	if (cm->t->due_at)
 		sleep = cm_min(sleep,
-			       cm->t->late_at > now ? cm->t->late_at - now : 1);
-	if (cm->late) /* other processes may delay events for this one */
-		sleep = cm_min(sleep, LIFE_NS);
+			       cm->t->due_at > now ? cm->t->due_at - now : 1);
+	if (cm->delay_of) /* other processes may delay events for this one */
+		sleep = cm_min(sleep, LIVENESS_NS);
 	cm_settle(cm);
-	return sleep == UINT64_MAX ? 0 : cm_min(sleep, LIFE_NS);
+	return sleep == UINT64_MAX ? 0 : cm_min(sleep, LIVENESS_NS);
 }

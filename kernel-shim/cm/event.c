@@ -27,13 +27,12 @@
 #include "cm.h"
 
 /*
- * Delayed events: the sender may delay an event (cm.late) if the channel's
- * process has a service thread, which calls cm_tick() (cm_chan.late).  The
- * event is queued at once, but not deliverable before the time `due`.  As in
- * the kernel, the events of an id are delivered in order: an event is never
+ * Delayed events: the sender may delay an event (cm.delay_of) if the channel's
+ * process has a service thread, which calls cm_tick() (cm_chan.delays_events).
+ * The event is queued at once, but not deliverable before the time `due`.  As
+ * in the kernel, the events of an id are delivered in order: an event is never
  * due before an earlier one of the same id.  Events of different ids may
- * overtake each other.  The first event of a passive id is its
- * CONNECT_REQUEST.
+ * overtake each other.  The first event of a passive id is its CONNECT_REQUEST.
  */
 
 #define BYTES_MAX 64 /* far below the smallest capacity of a pipe */
@@ -131,12 +130,12 @@ static uint64_t event_last_due(struct cm *cm, struct cm_chan *c,
 /* Set the due time of an event.  Return false if it is not delayed. */
 static bool event_delay(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 {
-	uint64_t *at = &cm->t->late_at, after = 0;
-	uint64_t late = 0;
+	uint64_t *at = &cm->t->due_at, after = 0;
+	uint64_t delay = 0;
 
-	if (cm->late && c->late && !cm->hurries)
-		late = cm->late(e->resp.event);
-	e->due = late ? clock_now() + late : 0;
+	if (cm->delay_of && c->delays_events && !cm->undelayed)
+		delay = cm->delay_of(e->resp.event);
+	e->due = delay ? clock_now() + delay : 0;
 	if (*at)
 		after = event_last_due(cm, c, e);
 	if (after > e->due)
@@ -234,7 +233,7 @@ static uint32_t chan_events(struct cm *cm, struct cm_chan *c)
 	struct cm_event *e = cm_event_at(cm, c->head);
 	uint32_t n = 0, all = 0;
 
-	if (!cm->t->late_at)
+	if (!cm->t->due_at)
 		return c->events;
 	for (; e && all++ < CM_MAX_EVENT; e = cm_event_at(cm, e->next))
 		n += !e->due;
@@ -288,7 +287,7 @@ bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 	struct cm_id *id;
 	struct cm_mc *mc;
 
-	cm_event_come(cm);
+	cm_event_release_due(cm);
 	e = cm_event_at(cm, c->head);
 	while (e && e->due && n++ < CM_MAX_EVENT) {
 		prev = e;
@@ -418,12 +417,12 @@ static void chan_announce(struct cm *cm, struct cm_chan *c)
 
 /*
  * Make the channel's events deliverable that are due at @now, and return
- * their number.  late_at becomes the due time of the earliest remaining one.
+ * their number.  due_at becomes the due time of the earliest remaining one.
  */
-static uint32_t chan_come(struct cm *cm, struct cm_chan *c, uint64_t now)
+static uint32_t chan_release_due(struct cm *cm, struct cm_chan *c, uint64_t now)
 {
 	struct cm_event *e = cm_event_at(cm, c->head);
-	uint64_t *at = &cm->t->late_at;
+	uint64_t *at = &cm->t->due_at;
 	uint32_t n = 0, all = 0;
 
 	for (; e && all++ < CM_MAX_EVENT; e = cm_event_at(cm, e->next)) {
@@ -438,20 +437,20 @@ static uint32_t chan_come(struct cm *cm, struct cm_chan *c, uint64_t now)
 	return n;
 }
 
-void cm_event_come(struct cm *cm)
+void cm_event_release_due(struct cm *cm)
 {
 	struct cm_chan *c;
 	uint64_t now;
 	uint32_t n;
 
-	if (!cm->t->late_at)
+	if (!cm->t->due_at)
 		return;
 	now = clock_now();
-	if (now < cm->t->late_at)
+	if (now < cm->t->due_at)
 		return;
-	cm->t->late_at = 0;
+	cm->t->due_at = 0;
 	cm_for_each_chan(cm, c) {
-		n = c->events ? chan_come(cm, c, now) : 0;
+		n = c->events ? chan_release_due(cm, c, now) : 0;
 		if (n)
 			event_count_ring(&c->posts);
 		for (n = cm_min(n, BYTES_MAX); n; n--)
@@ -487,7 +486,7 @@ void cm_event_rebuild(struct cm *cm)
 		else
 			cm_event_free(cm, e);
 	}
-	cm->t->late_at = 1; /* recomputed by the next cm_event_come() */
+	cm->t->due_at = 1; /* recomputed by the next cm_event_release_due() */
 	cm_for_each_chan(cm, c)
 		if (c->events)
 			chan_announce(cm, c);

@@ -41,14 +41,14 @@ static uint64_t tid(enum mad_message asking, uint32_t comm_id)
 }
 
 /* Return the transaction ID of a response from @id. */
-static uint64_t asked_tid(enum mad_message asking, const struct cm_id *id)
+static uint64_t response_tid(enum mad_message asking, const struct cm_id *id)
 {
 	return cm_is_remote(id) ? id->remote_tid :
 				  tid(asking, id->remote_comm_id);
 }
 
 /* Return whether a MAD from @id has to be built. */
-static bool travels(const struct cm *cm, const struct cm_id *id)
+static bool needs_mad(const struct cm *cm, const struct cm_id *id)
 {
 	return cm->sent || cm_is_remote(id);
 }
@@ -60,8 +60,8 @@ static void send_mad(struct cm *cm, const struct cm_id *id,
 		cm->sent(id, mad);
 	if (!cm_is_remote(id))
 		return;
-	if (cm->carry)
-		cm->carry(id, mad);
+	if (cm->transmit)
+		cm->transmit(id, mad);
 	else
 		cm_wire_send(cm->f, id, mad);
 }
@@ -172,7 +172,7 @@ static void sidr_req_sent(struct cm *cm, const struct cm_id *id)
 
 void cm_sent_request(struct cm *cm, const struct cm_id *id)
 {
-	if (!travels(cm, id))
+	if (!needs_mad(cm, id))
 		return;
 	if (id->qp_type == CM_QPT_UD)
 		sidr_req_sent(cm, id);
@@ -187,9 +187,9 @@ void cm_sent_rep(struct cm *cm, const struct cm_id *id,
 	const bool xrc = id->qp_type == CM_QPT_XRC_RECV;
 	uint8_t mad[MAD_BYTES];
 
-	if (!travels(cm, id))
+	if (!needs_mad(cm, id))
 		return;
-	mad_begin(mad, MAD_REP, asked_tid(MAD_REQ, id));
+	mad_begin(mad, MAD_REP, response_tid(MAD_REQ, id));
 	mad_set(mad, MAD_HEADER_modifier, ece->attr_mod);
 	mad_set(mad, MAD_REP_local_comm_id, cm_comm_id(cm, id));
 	mad_set(mad, MAD_REP_remote_comm_id, id->remote_comm_id);
@@ -215,7 +215,7 @@ void cm_sent_rtu(struct cm *cm, const struct cm_id *id)
 	const uint32_t own = cm_comm_id(cm, id);
 	uint8_t mad[MAD_BYTES];
 
-	if (!travels(cm, id))
+	if (!needs_mad(cm, id))
 		return;
 	mad_begin(mad, MAD_RTU, tid(MAD_REQ, own));
 	mad_set(mad, MAD_RTU_local_comm_id, own);
@@ -228,11 +228,11 @@ void cm_sent_mra(struct cm *cm, const struct cm_id *id, unsigned int message)
 	const uint32_t own = cm_comm_id(cm, id);
 	uint8_t mad[MAD_BYTES];
 
-	if (!travels(cm, id))
+	if (!needs_mad(cm, id))
 		return;
 	mad_begin(mad, MAD_MRA,
 		  id->cm == CM_REP_RCVD ? tid(MAD_REQ, own) :
-					  asked_tid(MAD_REQ, id));
+					  response_tid(MAD_REQ, id));
 	mad_set(mad, MAD_MRA_local_comm_id, own);
 	mad_set(mad, MAD_MRA_remote_comm_id, id->remote_comm_id);
 	mad_set(mad, MAD_MRA_message, message);
@@ -278,11 +278,11 @@ void cm_sent_rej(struct cm *cm, const struct cm_id *id, unsigned int reason,
 	const bool passive = first || id->cm == CM_REP_SENT;
 	uint32_t own;
 
-	if (!travels(cm, id))
+	if (!needs_mad(cm, id))
 		return;
 	own = first ? 0 : cm_comm_id(cm, id);
-	rej_sent(cm, id, passive ? asked_tid(MAD_REQ, id) : tid(MAD_REQ, own),
-		 own,
+	rej_sent(cm, id,
+		 passive ? response_tid(MAD_REQ, id) : tid(MAD_REQ, own), own,
 		 first		       ? MAD_ABOUT_REQ :
 		 id->cm == CM_REP_RCVD ? MAD_ABOUT_REP :
 					 MAD_ABOUT_OTHER,
@@ -292,8 +292,8 @@ void cm_sent_rej(struct cm *cm, const struct cm_id *id, unsigned int reason,
 void cm_sent_rej_rep(struct cm *cm, const struct cm_id *id, uint32_t own,
 		     unsigned int reason)
 {
-	if (travels(cm, id))
-		rej_sent(cm, id, asked_tid(MAD_REQ, id), own, MAD_ABOUT_REP,
+	if (needs_mad(cm, id))
+		rej_sent(cm, id, response_tid(MAD_REQ, id), own, MAD_ABOUT_REP,
 			 reason, NULL, 0);
 }
 
@@ -302,7 +302,7 @@ void cm_sent_dreq(struct cm *cm, const struct cm_id *id)
 	const uint32_t own = cm_comm_id(cm, id);
 	uint8_t mad[MAD_BYTES];
 
-	if (!travels(cm, id))
+	if (!needs_mad(cm, id))
 		return;
 	mad_begin(mad, MAD_DREQ, tid(MAD_DREQ, own));
 	mad_set(mad, MAD_DREQ_local_comm_id, own);
@@ -315,7 +315,7 @@ static void drep_sent(struct cm *cm, const struct cm_id *id, uint32_t own)
 {
 	uint8_t mad[MAD_BYTES];
 
-	mad_begin(mad, MAD_DREP, asked_tid(MAD_DREQ, id));
+	mad_begin(mad, MAD_DREP, response_tid(MAD_DREQ, id));
 	mad_set(mad, MAD_DREP_local_comm_id, own);
 	mad_set(mad, MAD_DREP_remote_comm_id, id->remote_comm_id);
 	send_mad(cm, id, mad);
@@ -323,7 +323,7 @@ static void drep_sent(struct cm *cm, const struct cm_id *id, uint32_t own)
 
 void cm_sent_drep_as(struct cm *cm, const struct cm_id *id, uint32_t own)
 {
-	if (travels(cm, id))
+	if (needs_mad(cm, id))
 		drep_sent(cm, id, own);
 }
 
@@ -337,9 +337,9 @@ void cm_sent_sidr_rep(struct cm *cm, const struct cm_id *id, int status,
 {
 	uint8_t mad[MAD_BYTES];
 
-	if (!travels(cm, id))
+	if (!needs_mad(cm, id))
 		return;
-	mad_begin(mad, MAD_SIDR_REP, asked_tid(MAD_SIDR_REQ, id));
+	mad_begin(mad, MAD_SIDR_REP, response_tid(MAD_SIDR_REQ, id));
 	mad_set(mad, MAD_SIDR_REP_request_id, id->remote_comm_id);
 	mad_set(mad, MAD_SIDR_REP_status, (uint64_t)status);
 	mad_set(mad, MAD_SIDR_REP_service_id, cm_service_id(id, &id->src));
@@ -355,40 +355,40 @@ void cm_sent_sidr_rep(struct cm *cm, const struct cm_id *id, int status,
  * Return a temporary id in the role of the receiver of @id's messages, for
  * answers from a place where no id exists.
  */
-static struct cm_id nobody_for(struct cm *cm, const struct cm_id *id)
+static struct cm_id temporary_peer_id(struct cm *cm, const struct cm_id *id)
 {
-	struct cm_id nobody = { .cm = CM_REQ_RCVD, .ps = id->ps };
+	struct cm_id none = { .cm = CM_REQ_RCVD, .ps = id->ps };
 
-	nobody.src = id->dst;
-	memcpy(nobody.sgid, id->dgid, sizeof(nobody.sgid));
-	memcpy(nobody.dgid, id->sgid, sizeof(nobody.dgid));
-	nobody.path_tos = id->path_tos;
-	nobody.path_flow = id->path_flow;
-	nobody.remote_comm_id = cm_comm_id(cm, id);
-	nobody.remote_qpn = id->qpn;
-	return nobody;
+	none.src = id->dst;
+	memcpy(none.sgid, id->dgid, sizeof(none.sgid));
+	memcpy(none.dgid, id->sgid, sizeof(none.dgid));
+	none.path_tos = id->path_tos;
+	none.path_flow = id->path_flow;
+	none.remote_comm_id = cm_comm_id(cm, id);
+	none.remote_qpn = id->qpn;
+	return none;
 }
 
 void cm_sent_drep_unknown(struct cm *cm, const struct cm_id *id)
 {
-	struct cm_id nobody;
+	struct cm_id none;
 
 	if (!cm->sent)
 		return; /* only traced: never sent to another host */
-	nobody = nobody_for(cm, id);
-	drep_sent(cm, &nobody, id->remote_comm_id);
+	none = temporary_peer_id(cm, id);
+	drep_sent(cm, &none, id->remote_comm_id);
 }
 
 void cm_sent_refusal(struct cm *cm, const struct cm_id *client,
 		     unsigned int reason)
 {
-	struct cm_id nobody;
+	struct cm_id none;
 
 	if (!cm->sent)
 		return; /* only traced: never sent to another host */
-	nobody = nobody_for(cm, client);
+	none = temporary_peer_id(cm, client);
 	if (client->qp_type == CM_QPT_UD)
-		cm_sent_sidr_rep(cm, &nobody, (int)reason, NULL, 0);
+		cm_sent_sidr_rep(cm, &none, (int)reason, NULL, 0);
 	else
-		cm_sent_rej(cm, &nobody, reason, NULL, 0);
+		cm_sent_rej(cm, &none, reason, NULL, 0);
 }

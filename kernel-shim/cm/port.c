@@ -231,7 +231,7 @@ struct cm_id *cm_port_listener(struct cm *cm, const struct cm_id *id)
 	return best;
 }
 
-bool cm_port_served(struct cm *cm, const struct cm_id *id)
+bool cm_port_has_listener(struct cm *cm, const struct cm_id *id)
 {
 	const struct cm_id *l;
 

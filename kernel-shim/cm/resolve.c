@@ -7,7 +7,7 @@
  * known first, as in the kernel.  wire/neighbour.h makes the kernel query it
  * by ARP or NDP.  Meanwhile the id is in state CMA_ADDR_QUERY, and cm_tick()
  * of its process checks for the result after 1 ms, then after twice the time
- * each, up to LOOK_MOST.  All functions run under the lock of the tables.
+ * each, up to CHECK_MAX_NS.  All functions run under the lock of the tables.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "wire/neighbour.h"
 
 #define MS 1000000ull
-#define LOOK_MOST (100 * MS) /* longest interval of checks */
+#define CHECK_MAX_NS (100 * MS) /* longest interval of checks */
 
 void cm_attach(struct cm *cm, struct cm_id *id)
 {
@@ -85,11 +85,11 @@ static int remote_find(const struct cm_id *id, const union cm_addr *wire)
 	return neighbour_find(to, from, interface);
 }
 
-static void look_later(struct cm_id *id, uint64_t now)
+static void check_later(struct cm_id *id, uint64_t now)
 {
-	const uint64_t wait = id->tries < 7 ? MS << id->tries : LOOK_MOST;
+	const uint64_t wait = id->tries < 7 ? MS << id->tries : CHECK_MAX_NS;
 
-	id->look_at = now + wait;
+	id->next_check = now + wait;
 	id->tries += id->tries < 7;
 }
 
@@ -110,7 +110,7 @@ int cm_resolve_remote(struct cm *cm, struct cm_id *id, uint32_t timeout_ms)
 	id->cma = CMA_ADDR_QUERY;
 	id->deadline = now + timeout_ms * MS;
 	id->tries = 0;
-	look_later(id, now);
+	check_later(id, now);
 	cm->watch = true;
 	event_count_ring(&cm->t->timers);
 	return 0;
@@ -123,23 +123,23 @@ static void resolve_failed(struct cm *cm, struct cm_id *id, int err)
 	cm_event_post(cm, id, CM_EV_ADDR_ERROR, err);
 }
 
-void cm_resolve_look(struct cm *cm, struct cm_id *id, uint64_t now)
+void cm_resolve_check(struct cm *cm, struct cm_id *id, uint64_t now)
 {
 	union cm_addr wire;
 	int err;
 
-	if (id->look_at > now && id->deadline > now)
+	if (id->next_check > now && id->deadline > now)
 		return;
 	err = cm_wire_address(&wire) ? remote_find(id, &wire) : -ENETUNREACH;
 	if (!err) {
 		id->deadline = 0;
 		/* -ENOMEM: try again */
 		if (remote_resolved(cm, id, &wire))
-			id->deadline = id->look_at = now + LOOK_MOST;
+			id->deadline = id->next_check = now + CHECK_MAX_NS;
 		return;
 	}
 	if (err == -EINPROGRESS && id->deadline > now)
-		look_later(id, now);
+		check_later(id, now);
 	else
 		resolve_failed(cm, id, err == -EINPROGRESS ? -ETIMEDOUT : err);
 }

@@ -123,7 +123,7 @@ static uint64_t wait_ns(const struct cm_id *id, unsigned int tries)
  * Return whether a further interval keeps the total within that of a kernel,
  * which waits one response timeout for each of its retries + 1 transmissions.
  */
-static bool has_patience(const struct cm_id *id)
+static bool may_wait_longer(const struct cm_id *id)
 {
 	const unsigned int retries = id->cm == CM_REP_SENT ? id->cm_retries :
 							     CM_WIRE_RETRIES;
@@ -153,7 +153,7 @@ void cm_wire_keep_reply(struct cm_id *id, const struct rdma_ucm_conn_param *p,
 	id->ece = *ece;
 }
 
-void cm_wire_reply_again(struct cm *cm, const struct cm_id *id)
+void cm_wire_repeat_reply(struct cm *cm, const struct cm_id *id)
 {
 	struct rdma_ucm_conn_param p = {
 		.private_data_len =
@@ -170,9 +170,9 @@ void cm_wire_reply_again(struct cm *cm, const struct cm_id *id)
 		cm_sent_rep(cm, id, &p, &id->ece);
 }
 
-bool cm_wire_again(struct cm *cm, struct cm_id *id)
+bool cm_wire_retransmit(struct cm *cm, struct cm_id *id)
 {
-	if (id->flags & CM_F_UNSENT || !has_patience(id))
+	if (id->flags & CM_F_UNSENT || !may_wait_longer(id))
 		return false;
 	switch (id->cm) {
 	case CM_REQ_SENT:
@@ -180,7 +180,7 @@ bool cm_wire_again(struct cm *cm, struct cm_id *id)
 		cm_sent_request(cm, id);
 		break;
 	case CM_REP_SENT:
-		cm_wire_reply_again(cm, id);
+		cm_wire_repeat_reply(cm, id);
 		break;
 	case CM_DREQ_SENT:
 		cm_sent_dreq(cm, id);

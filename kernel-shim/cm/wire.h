@@ -67,13 +67,13 @@ void cm_wire_wait(struct cm *cm, struct cm_id *id);
  * timer.  Return false if the retries are exhausted or the state has no
  * message to retransmit.
  */
-bool cm_wire_again(struct cm *cm, struct cm_id *id);
+bool cm_wire_retransmit(struct cm *cm, struct cm_id *id);
 /*
  * Repeat the REP or SIDR_REP, because the request was received again or the
  * timer expired.  Does not change the timer.
  */
-void cm_wire_reply_again(struct cm *cm, const struct cm_id *id);
-/* Store the contents of a REP or SIDR_REP for cm_wire_reply_again(). */
+void cm_wire_repeat_reply(struct cm *cm, const struct cm_id *id);
+/* Store the contents of a REP or SIDR_REP for cm_wire_repeat_reply(). */
 void cm_wire_keep_reply(struct cm_id *id, const struct rdma_ucm_conn_param *p,
 			const struct rdma_ucm_ece *ece);
 

@@ -21,23 +21,23 @@
 #define EXTENDED 3 /* transport service: XRC */
 
 /* A received message. */
-struct letter {
+struct cm_message {
 	const struct wire_path *path; /* sgid: the sender */
 	const uint8_t *mad;
 };
 
-static uint32_t get(const struct letter *l, enum mad_field f)
+static uint32_t get(const struct cm_message *l, enum mad_field f)
 {
 	return (uint32_t)mad_get(l->mad, f);
 }
 
-static uint64_t letter_tid(const struct letter *l)
+static uint64_t cm_message_tid(const struct cm_message *l)
 {
 	return mad_get(l->mad, MAD_HEADER_tid);
 }
 
 /* Return whether the message is from the host of @id's peer. */
-static bool is_from(const struct letter *l, const struct cm_id *id)
+static bool is_from(const struct cm_message *l, const struct cm_id *id)
 {
 	return cm_is_remote(id) && !memcmp(id->dgid, l->path->sgid, 16);
 }
@@ -47,8 +47,8 @@ static bool is_from(const struct letter *l, const struct cm_id *id)
  * message, or NULL.  @remote: the peer's communication ID; 0: not in the
  * message.
  */
-static struct cm_id *own_id(struct cm *cm, const struct letter *l, uint32_t own,
-			    uint32_t remote)
+static struct cm_id *own_id(struct cm *cm, const struct cm_message *l,
+			    uint32_t own, uint32_t remote)
 {
 	struct cm_id *id = cm_id_of_comm_id(cm, own);
 
@@ -69,8 +69,8 @@ static bool is_passive(const struct cm_id *id)
  * Return the passive id, not yet established, whose request had communication
  * ID @comm_id, or NULL.
  */
-static struct cm_id *asked_id(struct cm *cm, const struct letter *l,
-			      uint32_t comm_id)
+static struct cm_id *
+passive_id_of_req(struct cm *cm, const struct cm_message *l, uint32_t comm_id)
 {
 	struct cm_id *id;
 
@@ -85,7 +85,7 @@ static struct cm_id *asked_id(struct cm *cm, const struct letter *l,
  * Return the id that a previous copy of this REQ created, or NULL.  A REQ for
  * another connection has another QPN or starting PSN.
  */
-static struct cm_id *req_id(struct cm *cm, const struct letter *l)
+static struct cm_id *req_id(struct cm *cm, const struct cm_message *l)
 {
 	struct cm_id *id;
 
@@ -115,7 +115,7 @@ static bool is_connected(const struct cm_id *id)
  * other than that of @id, or a TIMEWAIT record of one, since packets of it
  * may still arrive.
  */
-static bool is_stale(struct cm *cm, const struct letter *l,
+static bool is_stale(struct cm *cm, const struct cm_message *l,
 		     const struct cm_id *id, uint32_t qpn)
 {
 	struct cm_id *other;
@@ -135,14 +135,15 @@ static bool is_stale(struct cm *cm, const struct letter *l,
  * Return a temporary id, not in the table, to answer a message for which no
  * id exists.
  */
-static struct cm_id nobody(const struct letter *l, uint32_t remote_comm_id)
+static struct cm_id temporary_id(const struct cm_message *l,
+				 uint32_t remote_comm_id)
 {
 	struct cm_id id = {
 		.cm = CM_REQ_RCVD,
 		.flags = CM_F_WIRE,
 		.path_tos = l->path->traffic_class & 0xfc, /* without ECN */
 		.remote_comm_id = remote_comm_id,
-		.remote_tid = letter_tid(l),
+		.remote_tid = cm_message_tid(l),
 	};
 
 	memcpy(id.sgid, l->path->dgid, 16);
@@ -182,7 +183,7 @@ static void addr_from_gid(union cm_addr *a, const uint8_t gid[16], uint64_t sid)
  * addresses and return its length in bytes.  Otherwise use the GIDs (AF_IB)
  * and return 0.
  */
-static size_t request_set_addrs(struct cm_id *c, const struct letter *l,
+static size_t request_set_addrs(struct cm_id *c, const struct cm_message *l,
 				uint64_t sid)
 {
 	struct mad_ip_header h;
@@ -209,7 +210,7 @@ static size_t request_set_addrs(struct cm_id *c, const struct letter *l,
 	return 0;
 }
 
-static void request_set_private(struct cm_id *c, const struct letter *l,
+static void request_set_private(struct cm_id *c, const struct cm_message *l,
 				enum mad_field f, size_t skip)
 {
 	size_t len;
@@ -219,7 +220,7 @@ static void request_set_private(struct cm_id *c, const struct letter *l,
 	memcpy(c->private_data, data + skip, c->private_len);
 }
 
-static uint8_t req_qp_type(const struct letter *l)
+static uint8_t req_qp_type(const struct cm_message *l)
 {
 	switch (get(l, MAD_REQ_transport_service)) {
 	case EXTENDED:
@@ -236,7 +237,7 @@ static uint8_t req_qp_type(const struct letter *l)
  * 4.096 us << (8 + value).  It is at least 1 ms, since the kernel's timers
  * are no finer, and at most 34 s.
  */
-static uint8_t req_cm_timeout(const struct letter *l)
+static uint8_t req_cm_timeout(const struct cm_message *l)
 {
 	const uint32_t timeout = get(l, MAD_REQ_local_cm_response_timeout);
 
@@ -244,7 +245,7 @@ static uint8_t req_cm_timeout(const struct letter *l)
 }
 
 /* Return a temporary id with the contents of a REQ. */
-static struct cm_id client_of_req(const struct letter *l)
+static struct cm_id client_of_req(const struct cm_message *l)
 {
 	const uint32_t life = get(l, MAD_REQ_local_ack_timeout);
 	struct cm_id c = {
@@ -266,7 +267,7 @@ static struct cm_id client_of_req(const struct letter *l)
 		.ece = { .vendor_id = get(l, MAD_REQ_vendor_id),
 			 .attr_mod = get(l, MAD_HEADER_modifier) },
 		.remote_comm_id = get(l, MAD_REQ_local_comm_id),
-		.remote_tid = letter_tid(l),
+		.remote_tid = cm_message_tid(l),
 		.cm_retries = get(l, MAD_REQ_max_cm_retries) & 15,
 		.cm_timeout = req_cm_timeout(l) & 15,
 	};
@@ -279,16 +280,16 @@ static struct cm_id client_of_req(const struct letter *l)
 	return c;
 }
 
-static void refuse(struct cm *cm, const struct letter *l, uint32_t comm_id,
+static void refuse(struct cm *cm, const struct cm_message *l, uint32_t comm_id,
 		   unsigned int reason)
 {
-	const struct cm_id id = nobody(l, comm_id);
+	const struct cm_id id = temporary_id(l, comm_id);
 
 	cm_sent_rej(cm, &id, reason, NULL, 0);
 }
 
 /* Handle a duplicate REQ: its response was lost or is delayed. */
-static void got_req_again(struct cm *cm, const struct letter *l,
+static void got_req_again(struct cm *cm, const struct cm_message *l,
 			  struct cm_id *id)
 {
 	switch (id->cm) {
@@ -296,7 +297,7 @@ static void got_req_again(struct cm *cm, const struct letter *l,
 		cm_sent_mra(cm, id, MAD_ABOUT_REQ);
 		break;
 	case CM_REP_SENT:
-		cm_wire_reply_again(cm, id);
+		cm_wire_repeat_reply(cm, id);
 		break;
 	case CM_TIMEWAIT:
 		refuse(cm, l, id->remote_comm_id, CM_REJ_STALE);
@@ -306,7 +307,7 @@ static void got_req_again(struct cm *cm, const struct letter *l,
 	}
 }
 
-static void got_req(struct cm *cm, const struct letter *l)
+static void got_req(struct cm *cm, const struct cm_message *l)
 {
 	const uint32_t comm_id = get(l, MAD_REQ_local_comm_id);
 	struct cm_id client, *id = req_id(cm, l);
@@ -333,7 +334,7 @@ static void got_req(struct cm *cm, const struct letter *l)
  * Repeat the SIDR_REP if this request was answered before.  Return whether it
  * was.
  */
-static bool reply_sidr_again(struct cm *cm, const struct letter *l,
+static bool reply_sidr_again(struct cm *cm, const struct cm_message *l,
 			     uint32_t comm_id)
 {
 	const struct cm_id *id;
@@ -341,20 +342,20 @@ static bool reply_sidr_again(struct cm *cm, const struct letter *l,
 	cm_for_each_id(cm, id)
 		if (id->flags & CM_F_REPLIED && is_from(l, id) &&
 		    id->remote_comm_id == comm_id &&
-		    id->remote_tid == letter_tid(l)) {
-			cm_wire_reply_again(cm, id);
+		    id->remote_tid == cm_message_tid(l)) {
+			cm_wire_repeat_reply(cm, id);
 			return true;
 		}
 	return false;
 }
 
-static void got_sidr_req(struct cm *cm, const struct letter *l)
+static void got_sidr_req(struct cm *cm, const struct cm_message *l)
 {
 	const uint32_t comm_id = get(l, MAD_SIDR_REQ_request_id);
-	struct cm_id client = nobody(l, comm_id);
+	struct cm_id client = temporary_id(l, comm_id);
 	int err;
 
-	if (cm_device_is_down(cm) || asked_id(cm, l, comm_id) ||
+	if (cm_device_is_down(cm) || passive_id_of_req(cm, l, comm_id) ||
 	    reply_sidr_again(cm, l, comm_id))
 		return;
 	client.qp_type = CM_QPT_UD;
@@ -367,7 +368,7 @@ static void got_sidr_req(struct cm *cm, const struct letter *l)
 				  mad_get(l->mad, MAD_SIDR_REQ_service_id)));
 	if (cm_got_request(cm, &client, &err))
 		return;
-	client = nobody(l, comm_id);
+	client = temporary_id(l, comm_id);
 	client.src.sa.sa_family = CM_AF_IB; /* carries the service ID */
 	client.src.ib.sib_sid =
 		htobe64(mad_get(l->mad, MAD_SIDR_REQ_service_id));
@@ -378,8 +379,8 @@ static void got_sidr_req(struct cm *cm, const struct letter *l)
 
 /* ----------------------------------------------------------- responses */
 
-static void take_private(const struct letter *l, enum mad_field f, uint8_t *to,
-			 uint8_t *len, size_t room)
+static void take_private(const struct cm_message *l, enum mad_field f,
+			 uint8_t *to, uint8_t *len, size_t room)
 {
 	size_t n;
 	const uint8_t *data = mad_bytes(l->mad, f, &n);
@@ -388,10 +389,10 @@ static void take_private(const struct letter *l, enum mad_field f, uint8_t *to,
 	memcpy(to, data, *len);
 }
 
-static void refuse_rep(struct cm *cm, const struct letter *l,
+static void refuse_rep(struct cm *cm, const struct cm_message *l,
 		       unsigned int reason)
 {
-	const struct cm_id id = nobody(l, get(l, MAD_REP_local_comm_id));
+	const struct cm_id id = temporary_id(l, get(l, MAD_REP_local_comm_id));
 
 	cm_sent_rej_rep(cm, &id, get(l, MAD_REP_remote_comm_id), reason);
 }
@@ -400,7 +401,7 @@ static void refuse_rep(struct cm *cm, const struct letter *l,
  * Handle a REP that no id in CM_REQ_SENT expects.  @id: the id that it is
  * addressed to, or NULL.
  */
-static void got_rep_late(struct cm *cm, const struct letter *l,
+static void got_rep_late(struct cm *cm, const struct cm_message *l,
 			 const struct cm_id *id)
 {
 	if (id && id->cm == CM_ESTABLISHED)
@@ -412,7 +413,7 @@ static void got_rep_late(struct cm *cm, const struct letter *l,
 		refuse_rep(cm, l, CM_REJ_INVALID_COMM_ID);
 }
 
-static void got_rep(struct cm *cm, const struct letter *l)
+static void got_rep(struct cm *cm, const struct cm_message *l)
 {
 	struct cm_id *id = own_id(cm, l, get(l, MAD_REP_remote_comm_id),
 				  get(l, MAD_REP_local_comm_id));
@@ -451,7 +452,7 @@ static void got_rep(struct cm *cm, const struct letter *l)
 	cm_got_rep(cm, id, &server, &p, &ece);
 }
 
-static void got_rtu(struct cm *cm, const struct letter *l)
+static void got_rtu(struct cm *cm, const struct cm_message *l)
 {
 	struct cm_id *id = own_id(cm, l, get(l, MAD_RTU_remote_comm_id),
 				  get(l, MAD_RTU_local_comm_id));
@@ -467,12 +468,12 @@ static void got_rtu(struct cm *cm, const struct letter *l)
  * A client that gives up before it got a REP does not know our communication
  * ID; the id is then found by the client's.
  */
-static void got_rej(struct cm *cm, const struct letter *l)
+static void got_rej(struct cm *cm, const struct cm_message *l)
 {
 	const uint32_t own = get(l, MAD_REJ_remote_comm_id);
 	const uint32_t remote = get(l, MAD_REJ_local_comm_id);
 	struct cm_id *id = own ? own_id(cm, l, own, remote) :
-				 asked_id(cm, l, remote);
+				 passive_id_of_req(cm, l, remote);
 	uint8_t data[CM_REJ_PRIVATE], len;
 
 	if (!id || id->cm == CM_SIDR_SENT || id->cm == CM_SIDR_RCVD)
@@ -482,7 +483,7 @@ static void got_rej(struct cm *cm, const struct letter *l)
 }
 
 /* MRA: the peer needs more time; extend the timer. */
-static void got_mra(struct cm *cm, const struct letter *l)
+static void got_mra(struct cm *cm, const struct cm_message *l)
 {
 	struct cm_id *id = own_id(cm, l, get(l, MAD_MRA_remote_comm_id),
 				  get(l, MAD_MRA_local_comm_id));
@@ -496,20 +497,20 @@ static void got_mra(struct cm *cm, const struct letter *l)
 		id->deadline = clock_now() + ns;
 }
 
-static void got_dreq(struct cm *cm, const struct letter *l)
+static void got_dreq(struct cm *cm, const struct cm_message *l)
 {
 	const uint32_t own = get(l, MAD_DREQ_remote_comm_id);
 	const uint32_t remote = get(l, MAD_DREQ_local_comm_id);
 	struct cm_id none, *id = own_id(cm, l, own, remote);
 
 	if (!id || id->cm == CM_IDLE) { /* DREP may have been lost */
-		none = nobody(l, remote);
+		none = temporary_id(l, remote);
 		cm_sent_drep_as(cm, &none, own);
 		return;
 	}
 	if (id->qpn != get(l, MAD_DREQ_remote_qpn))
 		return;
-	id->remote_tid = letter_tid(l);
+	id->remote_tid = cm_message_tid(l);
 	switch (id->cm) {
 	case CM_REP_SENT:
 	case CM_ESTABLISHED:
@@ -527,7 +528,7 @@ static void got_dreq(struct cm *cm, const struct letter *l)
 	}
 }
 
-static void got_drep(struct cm *cm, const struct letter *l)
+static void got_drep(struct cm *cm, const struct cm_message *l)
 {
 	struct cm_id *id = own_id(cm, l, get(l, MAD_DREP_remote_comm_id),
 				  get(l, MAD_DREP_local_comm_id));
@@ -536,7 +537,7 @@ static void got_drep(struct cm *cm, const struct letter *l)
 		cm_got_drep(cm, id);
 }
 
-static void got_sidr_rep(struct cm *cm, const struct letter *l)
+static void got_sidr_rep(struct cm *cm, const struct cm_message *l)
 {
 	struct cm_id *id = own_id(cm, l, get(l, MAD_SIDR_REP_request_id), 0);
 	const struct cm_id server = { .qpn = get(l, MAD_SIDR_REP_qpn),
@@ -558,14 +559,15 @@ static void got_sidr_rep(struct cm *cm, const struct letter *l)
 void cm_wire_take(struct cm *cm, const struct wire_path *path,
 		  const uint8_t *mad, size_t n)
 {
-	static void (*const got[])(struct cm * cm, const struct letter *l) = {
+	static void (*const got[])(struct cm * cm,
+				   const struct cm_message *l) = {
 		[MAD_REQ] = got_req,	       [MAD_MRA] = got_mra,
 		[MAD_REJ] = got_rej,	       [MAD_REP] = got_rep,
 		[MAD_RTU] = got_rtu,	       [MAD_DREQ] = got_dreq,
 		[MAD_DREP] = got_drep,	       [MAD_SIDR_REQ] = got_sidr_req,
 		[MAD_SIDR_REP] = got_sidr_rep,
 	};
-	const struct letter l = { path, mad };
+	const struct cm_message l = { path, mad };
 	const enum mad_message m = mad_check(mad, n);
 
 	if (m != MAD_HEADER)
@@ -577,9 +579,9 @@ void cm_wire_take(struct cm *cm, const struct wire_path *path,
  * long for a process that is stopped while it holds the lock.  Messages are
  * dropped meanwhile; the peer retransmits them.
  */
-#define PATIENCE_NS 100000000ull /* longest wait for the lock */
+#define LOCK_TIMEOUT_NS 100000000ull /* longest wait for the lock */
 /* after a wait that failed, do not wait at all for this time */
-#define NO_PATIENCE_NS 1000000000ull
+#define NO_WAIT_NS 1000000000ull
 
 static int lock_soon(struct cm *cm)
 {
@@ -587,9 +589,9 @@ static int lock_soon(struct cm *cm)
 	const uint64_t now = clock_now();
 	int ret;
 
-	ret = cm_lock_within(cm, now < in_vain ? 0 : PATIENCE_NS);
+	ret = cm_lock_within(cm, now < in_vain ? 0 : LOCK_TIMEOUT_NS);
 	if (ret && now >= in_vain)
-		in_vain = clock_now() + NO_PATIENCE_NS;
+		in_vain = clock_now() + NO_WAIT_NS;
 	return ret;
 }
 

@@ -238,7 +238,7 @@ static bool small_has(uint64_t offset)
 }
 
 /*
- * Allocate a ring of at most URXE_SMALL_MOST bytes.  Returns its offset, or 0
+ * Allocate a ring of at most URXE_SMALL_MAX bytes.  Returns its offset, or 0
  * if there is no memory.  Unused memory is zero already.
  */
 static uint64_t small_alloc(struct urxe_arena *a, int fd, uint64_t len)
@@ -291,7 +291,7 @@ uint64_t arena_alloc_ring(struct urxe_arena *a, int fd, uint64_t len)
 {
 	uint64_t offset = 0;
 
-	if (len <= URXE_SMALL_MOST)
+	if (len <= URXE_SMALL_MAX)
 		offset = small_alloc(a, fd, len);
 	return offset ? offset : arena_alloc(a, fd, len);
 }

@@ -125,7 +125,7 @@ bool fabric_is_broken(const struct urxe_fabric *f, int err)
 			heap_is_broken(f) || cm_is_short(f));
 }
 
-int fabric_put_away(struct urxe_fabric *f)
+int fabric_rename_broken(struct urxe_fabric *f)
 {
 	const char *name = strrchr(f->dir, '/') + 1;
 	int ret = -ESTALE, place;

@@ -288,10 +288,10 @@ out:
 	fabric_unlock(f);
 }
 
-void fabric_count_death(struct urxe_fabric *f)
+void fabric_request_recovery(struct urxe_fabric *f)
 {
-	fetch_add_release(&f->dev->deaths, 1);
-	futex_wake(&f->dev->deaths, INT_MAX); /* wakes service threads */
+	fetch_add_release(&f->dev->recover_gen, 1);
+	futex_wake(&f->dev->recover_gen, INT_MAX); /* wakes service threads */
 }
 
 /*
@@ -316,7 +316,7 @@ static bool context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	arena_name(name, sizeof(name), slot, gen);
 	unlinkat(f->dirfd, name, 0);
 	store_release(&c->state, URXE_CTX_FREE);
-	fabric_count_death(f);
+	fabric_request_recovery(f);
 	context_forget_counts(f);
 	return true;
 

@@ -392,7 +392,7 @@ static int fabric_try_open(struct urxe_fabric *f, bool create)
 	if (create && fabric_is_broken(f, ret)) {
 		if (!ret)
 			munmap(f->dev, sizeof(*f->dev));
-		ret = fabric_put_away(f);
+		ret = fabric_rename_broken(f);
 		close(f->dirfd);
 		return ret;
 	}

@@ -35,10 +35,10 @@ struct process_self {
 	_Atomic uint32_t id; /* 0: none yet */
 	void *lock; /* the mapping that keeps the lock on procs */
 	/* this process's row, mapped until the process ends, or NULL */
-	struct urxe_process *_Atomic shown;
-	_Atomic bool showing; /* a thread is in process_show_life() */
+	struct urxe_process *_Atomic published_row;
+	_Atomic bool publishing; /* a thread is in process_publish_liveness() */
 	/* a thread is socket owner of the wire, or is becoming it */
-	_Atomic bool holding;
+	_Atomic bool is_socket_owner;
 	uint64_t ino; /* inode of procs */
 	struct process_self *next;
 };
@@ -148,12 +148,13 @@ bool process_thread_is_stopped(const struct urxe_fabric *f, uint32_t id, uint32_
  * be mapped, others use process_is_dead().  -ENOMEM: the process has no id,
  * and would count as dead.
  */
-int process_show_life(struct urxe_fabric *f);
+int process_publish_liveness(struct urxe_fabric *f);
 /*
  * Return in words[] two futex words that change when process id dies: the
  * TIDs of its robust mutexes.  The call sets FUTEX_WAITERS in them, so that
  * the kernel wakes one waiter of each when it clears the TID.  False: the
- * process is dead, or no thread of it holds the mutexes (process_show_life).
+ * process is dead, or no thread of it holds the mutexes
+ * (process_publish_liveness).
  */
 bool process_watch(struct urxe_fabric *f, uint32_t id,
 		   struct futex_word words[2]);
@@ -161,7 +162,7 @@ bool process_watch(struct urxe_fabric *f, uint32_t id,
  * To be called after a wait for words of process_watch(): for each word
  * whose process died, wake the other waiters.  The kernel wakes one only.
  */
-void process_pass_on(const struct futex_word *words, uint32_t n);
+void process_wake_others(const struct futex_word *words, uint32_t n);
 /* Store the network namespace that this process is in. */
 void process_set_netns(struct urxe_fabric *f, uint64_t netns);
 /* Is a process of that network namespace alive? */
@@ -210,7 +211,7 @@ void call_end(void *call);
  * id.
  */
 int robust_lock(struct urxe_fabric *f, struct robust_lock *l, const char *what);
-/* The same with a timeout in ns instead of ROBUST_PATIENCE_NS. */
+/* The same with a timeout in ns instead of ROBUST_TIMEOUT_NS. */
 int robust_lock_within(struct urxe_fabric *f, struct robust_lock *l,
 		       const char *what, uint64_t patience);
 /* The same without waiting.  -EBUSY: a live process holds it. */
@@ -259,7 +260,7 @@ int fabric_reap(struct urxe_fabric *f);
  * Increment dev->deaths and wake the service threads.  Owners then recover
  * receives that a dead requester took or a live one returned (rq_recover.c).
  */
-void fabric_count_death(struct urxe_fabric *f);
+void fabric_request_recovery(struct urxe_fabric *f);
 /* Reap one context.  True: it was dead and is free now. */
 bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 

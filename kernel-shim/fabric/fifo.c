@@ -70,14 +70,14 @@ static void fifo_name(char path[64], char nascent[64], uint32_t slot,
 }
 
 /* Up to this number, names are tried instead of listing the directory. */
-#define FEW 32
+#define TRY_NAMES_MAX 32
 
 int fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 {
 	uint32_t n = load_relaxed(&f->dev->ctx[slot].next_fifo);
 	char path[64], nascent[64];
 
-	if (n > FEW)
+	if (n > TRY_NAMES_MAX)
 		return fifo_remove(f, slot, gen, false);
 	while (n--) {
 		fifo_name(path, nascent, slot, gen, n);

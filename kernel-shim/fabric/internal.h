@@ -47,7 +47,7 @@ bool fabric_is_broken(const struct urxe_fabric *f, int err);
  * replaced, so a new one can be made; -EAGAIN: another process has it locked;
  * or another error.
  */
-int fabric_put_away(struct urxe_fabric *f);
+int fabric_rename_broken(struct urxe_fabric *f);
 /*
  * Remove the fabric behind f->dirfd, whose segment need not be mapped.
  * -EBUSY: it is in use; -EAGAIN: another process makes or removes it;

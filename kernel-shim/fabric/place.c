@@ -91,7 +91,7 @@ static int place_make(int shm, const char *name, char made[NAME_MAX + 1])
 }
 
 /* Find or create the substitute for name, which another user owns. */
-static int place_beside(int shm, const char *name, char found[NAME_MAX + 1])
+static int place_substitute(int shm, const char *name, char found[NAME_MAX + 1])
 {
 	return place_find(shm, name, found) ? 0 : place_make(shm, name, found);
 }
@@ -110,7 +110,7 @@ static int place_default(char *buf, size_t len)
 		if (!place_find(shm, name, found))
 			strcpy(found, name);
 	} else {
-		ret = place_beside(shm, name, found);
+		ret = place_substitute(shm, name, found);
 	}
 	if (shm >= 0)
 		close(shm);

@@ -276,9 +276,9 @@ int process_self_make(struct urxe_fabric *f)
  * List of process_self of closed fabrics whose robust mutexes are locked.
  * They must stay mapped, since they are in the robust list of the thread that
  * holds them.  If the process opens the same fabric again it continues with
- * the same id.  Only the provider calls process_show_life(), so elsewhere the
- * list is empty.  The provider's contexts_lock protects it.  In a forked
- * child the page of each entry is zero, and so is its ino.
+ * the same id.  Only the provider calls process_publish_liveness(), so
+ * elsewhere the list is empty.  The provider's contexts_lock protects it.  In a
+ * forked child the page of each entry is zero, and so is its ino.
  */
 static struct process_self *kept;
 
@@ -289,7 +289,7 @@ void process_self_drop(struct urxe_fabric *f)
 	if (f->procs_fd >= 0 && process_file_is(f, f->procs_fd))
 		close(f->procs_fd);
 	f->procs_fd = -1;
-	if (load_relaxed(&self->shown)) {
+	if (load_relaxed(&self->published_row)) {
 		self->next = kept;
 		kept = self;
 		return;
@@ -394,7 +394,7 @@ static uint32_t process_own_tid(void)
 	return (uint32_t)syscall(SYS_gettid);
 }
 
-static void process_lock_life(struct urxe_process *p)
+static void process_lock_liveness(struct urxe_process *p)
 {
 	pthread_mutexattr_t attr;
 
@@ -416,31 +416,31 @@ static void process_lock_life(struct urxe_process *p)
 			  (uint32_t)getpid() - process_own_tid());
 }
 
-int process_show_life(struct urxe_fabric *f)
+int process_publish_liveness(struct urxe_fabric *f)
 {
 	uint32_t id = process_id(f);
 	struct process_self *self = f->self;
-	struct urxe_process *row = load_acquire(&self->shown);
+	struct urxe_process *row = load_acquire(&self->published_row);
 	int saved = errno;
 
 	if (!id)
 		return -ENOMEM;
 	if ((row && process_seems_alive(row, id)) ||
-	    exchange_acquire(&self->showing, true))
+	    exchange_acquire(&self->publishing, true))
 		return 0;
 	if (!robust_mutexes_work()) /* others use process_is_dead() */
 		goto out;
-	row = load_relaxed(&self->shown);
+	row = load_relaxed(&self->published_row);
 	if (!row) {
 		self->ino = f->dev->procs_ino;
 		row = process_map_row(f, id);
 	}
 	/* another thread may have done it since the first check */
 	if (row && !process_seems_alive(row, id))
-		process_lock_life(row);
-	store_release(&self->shown, row);
+		process_lock_liveness(row);
+	store_release(&self->published_row, row);
 out:
-	store_release(&self->showing, false);
+	store_release(&self->publishing, false);
 	errno = saved;
 	return 0;
 }
@@ -478,7 +478,7 @@ bool process_watch(struct urxe_fabric *f, uint32_t id,
 	       process_mark(&p->exec, &words[1]) && process_seems_alive(p, id);
 }
 
-void process_pass_on(const struct futex_word *words, uint32_t n)
+void process_wake_others(const struct futex_word *words, uint32_t n)
 {
 	uint32_t i;
 

@@ -16,11 +16,11 @@
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
 static const struct reason_words {
-	const char *said, *source, *cause;
+	const char *message, *source, *cause;
 } reasons[] = {
 	[REASON_NONE] = { "the reason is not recorded", "-", "-" },
-#define REASON(name, said, source, cause) \
-	[REASON_##name] = { said, source, cause },
+#define REASON(name, message, source, cause) \
+	[REASON_##name] = { message, source, cause },
 #include "shared/reasons.h"
 #undef REASON
 };
@@ -225,7 +225,7 @@ static const struct reason_words *reason_words(const struct urxe_reason *r)
 void reason_text(const struct urxe_reason *r, char *buf, size_t room)
 {
 	struct text t = { .buf = buf, .room = room };
-	const char *s = reason_words(r)->said;
+	const char *s = reason_words(r)->message;
 	unsigned int used = 0;
 
 	buf[0] = 0;

@@ -84,7 +84,7 @@ int robust_lock_within(struct urxe_fabric *f, struct robust_lock *l,
 
 int robust_lock(struct urxe_fabric *f, struct robust_lock *l, const char *what)
 {
-	return robust_lock_within(f, l, what, ROBUST_PATIENCE_NS);
+	return robust_lock_within(f, l, what, ROBUST_TIMEOUT_NS);
 }
 
 int robust_try(struct urxe_fabric *f, struct robust_lock *l)

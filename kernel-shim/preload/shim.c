@@ -103,11 +103,11 @@ bool shim_has_file(const struct stat *st)
 
 void shim_complain(const char *what, int err)
 {
-	static atomic_flag said = ATOMIC_FLAG_INIT;
+	static atomic_flag reported = ATOMIC_FLAG_INIT;
 	char line[400];
 	int n;
 
-	if (atomic_flag_test_and_set(&said))
+	if (atomic_flag_test_and_set(&reported))
 		return;
 	n = snprintf(line, sizeof(line), "urxe: %s in fabric %s: %s\n", what,
 		     fabric_path, fabric_reason(-err));

@@ -17,15 +17,15 @@
  *	lock		owner 0 -> id, acquire
  *	unlock		id -> 0, release
  *	take over	id of a dead process -> own id, acquire
- *	mark doubted	the word did not change for ATOMIC_PATIENCE_NS: set
+ *	mark doubted	the word did not change for ATOMIC_TIMEOUT_NS: set
  *			`doubted`
  *
  * A requester that maps the word uses the CPU's atomics, under the same lock.
  * Device memory needs no lock unless urxe_dev.atomics_divided is set.
  *
- * engine/exec/atomics.c has the operations.  No requester waits long for a holder
- * that is stopped.  The first one waits for ATOMIC_PATIENCE_NS and marks the
- * lock doubted.  A requester that finds a doubted lock gets no response, so
+ * engine/exec/atomics.c has the operations.  No requester waits long for a
+ * holder that is stopped.  The first one waits for ATOMIC_TIMEOUT_NS and marks
+ * the lock doubted.  A requester that finds a doubted lock gets no response, so
  * the timers of its QP count.  The lock cannot be taken from a live holder,
  * because its write may still follow.
  */
@@ -33,17 +33,19 @@
 
 #include "layout.h"
 
-#define ATOMIC_PATIENCE_NS 500000000ull
+#define ATOMIC_TIMEOUT_NS 500000000ull
 
 #define ATOMIC_OWNER(word) ((uint32_t)(word))
-#define ATOMIC_DOUBTED (1ull << 32)
-#define ATOMIC_TURN (1ull << 33)
+#define ATOMIC_STUCK (1ull << 32)
+#define ATOMIC_COUNT_ONE (1ull << 33)
 /*
  * The word that follows @word: held by process @id, and free.  Both increment
  * turn and clear doubted.
  */
-#define ATOMIC_HELD(word, id) (((word) & ~(ATOMIC_TURN - 1)) + ATOMIC_TURN + (id))
-#define ATOMIC_FREE(word) (((word) & ~(ATOMIC_TURN - 1)) + ATOMIC_TURN)
+#define ATOMIC_HELD(word, id) \
+	(((word) & ~(ATOMIC_COUNT_ONE - 1)) + ATOMIC_COUNT_ONE + (id))
+#define ATOMIC_FREE(word) \
+	(((word) & ~(ATOMIC_COUNT_ONE - 1)) + ATOMIC_COUNT_ONE)
 
 static inline uint32_t atomic_lock_shared(uint64_t va)
 {

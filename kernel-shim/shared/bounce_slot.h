@@ -57,16 +57,17 @@
  * dead requester first, it serves it completely.
  *
  * Stopped bouncers.  A bouncer that lives but does not run (SIGSTOP, a
- * debugger) is waited for at most BOUNCE_PATIENCE_NS.  Then the requester
+ * debugger) is waited for at most BOUNCE_TIMEOUT_NS.  Then the requester
  * gives the slots up and treats the responder as silent, so that the QP's
  * timers count.  `stuck` tells other requesters not to wait.  A slot that was
  * POSTED is not served later.  A slot that was SERVING is finished when the
  * bouncer continues, before any later request.  That is at most one slot,
  * like a packet in flight, and nothing that follows it.  Before a SEND takes
  * a receive, the requester pings the bouncer; if the bouncer stops after
- * that, the receive is returned (engine/exec/responder.c).  A request that cannot
- * be repeated, such as the result of an atomic that was executed, is called
- * committed: the requester waits BOUNCE_COMMITTED_NS, and then the WR fails.
+ * that, the receive is returned (engine/exec/responder.c).  A request that
+ * cannot be repeated, such as the result of an atomic that was executed, is
+ * called committed: the requester waits BOUNCE_COMMITTED_NS, and then the WR
+ * fails.
  *
  * The bouncer does not trust requesters.  From before it takes a slot until
  * it is done, at_work is odd (base/presence.h); meanwhile it looks keys and
@@ -113,7 +114,7 @@ static inline uint64_t bounce_word(uint64_t old, enum bounce_state state)
  * How long a requester waits for a bouncer that makes no progress: normally,
  * for a committed request ...
  */
-#define BOUNCE_PATIENCE_NS 500000000ull
+#define BOUNCE_TIMEOUT_NS 500000000ull
 #define BOUNCE_COMMITTED_NS 5000000000ull
 /* ... and for one that syncs a file. */
 #define BOUNCE_SYNC_NS 30000000000ull

@@ -154,7 +154,7 @@ struct cm_chan {
 	char comm[16];
 	/* 1: pollers were not woken, for lack of a descriptor */
 	uint32_t due;
-	uint32_t late; /* 1: its process handles delayed events */
+	uint32_t delays_events; /* 1: its process handles delayed events */
 };
 static_assert(sizeof(struct cm_chan) == 64, "one cache line");
 
@@ -246,7 +246,7 @@ struct cm_id {
 	uint8_t cm_retries : 4, cm_timeout : 4;
 	uint64_t remote_tid; /* transaction ID that the peer began */
 	/* ns; CMA_ADDR_QUERY: the next check for a result */
-	uint64_t look_at;
+	uint64_t next_check;
 };
 static_assert(sizeof(struct cm_id) == 512, "fixed");
 
@@ -309,7 +309,7 @@ struct cm_table {
 	uint32_t due; /* 1: `due` of some channel is set */
 	uint32_t dying; /* 1: some channel is CM_CHAN_DYING */
 	struct event_count timers; /* rung when an id's timer is started */
-	uint64_t late_at; /* ns: the earliest delayed event; 0: none */
+	uint64_t due_at; /* ns: the earliest delayed event; 0: none */
 	struct cm_ended ended[CM_ENDED];
 	uint32_t ended_next; /* counts records; modulo CM_ENDED the oldest */
 	alignas(URXE_PAGE) struct cm_chan chan[CM_MAX_CHAN];

@@ -2,9 +2,9 @@
 /*
  * A guard is a hazard pointer (Michael, 2004) for objects that other
  * processes own.  Each QP number has one, in dev->guard[], and each socket
- * owner of the wire has one in its owner slot, dev->wire.seat[].  Destroyers
- * wait only for guards that name their object, so a requester that is stopped
- * delays only the destroyers of what it uses.
+ * owner of the wire has one in its owner slot, dev->wire.owner_slot[].
+ * Destroyers wait only for guards that name their object, so a requester that
+ * is stopped delays only the destroyers of what it uses.
  *
  * To raise a guard is to make its in-use flag odd (base/presence.h): its
  * owner enters a critical section.  To lower it is to make the flag even.  To
@@ -60,21 +60,21 @@
  * Groups.  Guards of QPs are grouped by 64.  Each group has a summary word,
  * so that a destroyer skips idle groups:
  *
- *	idle		neither GUARD_BUSY nor GUARD_DOUBTED: no guard is
+ *	idle		neither GUARD_BUSY nor GUARD_RECHECK: no guard is
  *			raised by a requester that has begun its lookups
- *	busy		GUARD_BUSY, with or without GUARD_DOUBTED: guards may
+ *	busy		GUARD_BUSY, with or without GUARD_RECHECK: guards may
  *			be raised
- *	GUARD_DOUBTED(n)
- *			GUARD_DOUBTED, without GUARD_BUSY: a thread scans the
+ *	GUARD_RECHECK(n)
+ *			GUARD_RECHECK, without GUARD_BUSY: a thread scans the
  *			guards; n counts such scans
  *
  *	requester		destroyer	     scanning thread
- *	raise the guard		invalidate object    busy -> GUARD_DOUBTED(n)
+ *	raise the guard		invalidate object    busy -> GUARD_RECHECK(n)
  *	unless busy: -> busy	unless idle:	     if no guard is raised:
- *	look objects up		  read the guards    GUARD_DOUBTED(n) -> idle
+ *	look objects up		  read the guards    GUARD_RECHECK(n) -> idle
  *
  * All these accesses are seq_cst.  A requester that enters after the store of
- * GUARD_DOUBTED(n) either has raised its guard before the scan reads it, or
+ * GUARD_RECHECK(n) either has raised its guard before the scan reads it, or
  * stores busy, which makes the final compare-and-swap fail.  The counter n
  * prevents ABA.  So if the word becomes idle, no requester uses objects, and
  * a requester that enters later stores busy before its lookups.  If a
@@ -103,7 +103,7 @@
 #define GUARD_SEND (GUARD_RECEIVE | GUARD_ANY_LKEY)
 
 /* An object to be destroyed */
-struct guard_thing {
+struct guard_object {
 	enum {
 		GUARD_OF_MR,
 		GUARD_OF_MW,
@@ -138,8 +138,8 @@ static inline void guard_init(struct urxe_guard *g)
 }
 
 #define GUARD_BUSY 1u
-#define GUARD_DOUBTED 2u
-#define GUARD_DOUBT 4u /* the unit of the scan counter */
+#define GUARD_RECHECK 2u
+#define GUARD_RECHECK_ONE 4u /* the unit of the scan counter */
 
 /*
  * Raise the guard.  @owner is process_id(), @group the summary word of the
@@ -161,26 +161,28 @@ static inline void guard_raise(struct urxe_guard *g, _Atomic uint64_t *group,
  */
 static inline bool guard_group_is_busy(const _Atomic uint64_t *group)
 {
-	return load_seq_cst(group) & (GUARD_BUSY | GUARD_DOUBTED);
+	return load_seq_cst(group) & (GUARD_BUSY | GUARD_RECHECK);
 }
 
 /*
- * Store GUARD_DOUBTED(n).  On success the caller scans the guards and, if
+ * Store GUARD_RECHECK(n).  On success the caller scans the guards and, if
  * none is raised, passes *doubt to guard_group_idle().  False: the word has
  * changed.
  */
-static inline bool guard_group_doubt(_Atomic uint64_t *group, uint64_t *doubt)
+static inline bool guard_group_recheck(_Atomic uint64_t *group,
+				       uint64_t *recheck)
 {
 	uint64_t was = load_relaxed(group);
 
-	*doubt = ((was + GUARD_DOUBT) & ~(uint64_t)GUARD_BUSY) | GUARD_DOUBTED;
-	return cas_seq_cst(group, &was, *doubt);
+	*recheck = ((was + GUARD_RECHECK_ONE) & ~(uint64_t)GUARD_BUSY) |
+		   GUARD_RECHECK;
+	return cas_seq_cst(group, &was, *recheck);
 }
 
-/* Store idle, unless the word has changed since guard_group_doubt(). */
-static inline void guard_group_idle(_Atomic uint64_t *group, uint64_t doubt)
+/* Store idle, unless the word has changed since guard_group_recheck(). */
+static inline void guard_group_idle(_Atomic uint64_t *group, uint64_t recheck)
 {
-	cas_seq_cst(group, &doubt, doubt & ~(uint64_t)GUARD_DOUBTED);
+	cas_seq_cst(group, &recheck, recheck & ~(uint64_t)GUARD_RECHECK);
 }
 
 static inline void guard_lower(struct urxe_guard *g)
@@ -201,8 +203,8 @@ struct guard_rx {
  * looks up the responder, its SRQ and its CQ after this, and uses them only
  * if they are the named ones.
  */
-static inline void guard_turn_to(struct urxe_guard *g, uint32_t qpn,
-				 const struct guard_rx *rx)
+static inline void guard_retarget(struct urxe_guard *g, uint32_t qpn,
+				  const struct guard_rx *rx)
 {
 	store_release(&g->dest, qpn);
 	store_release(&g->rx, rx->slot);
@@ -243,7 +245,7 @@ static inline bool guard_is_of_key(uint32_t uses, bool rx, uint32_t rkey)
  * is the context slot of the guard's QP, URXE_MAX_CTX for a socket owner.
  */
 static inline bool guard_concerns(const struct urxe_guard *g, uint32_t own,
-				  const struct guard_thing *t)
+				  const struct guard_object *t)
 {
 	uint32_t uses = load_acquire(&g->uses);
 	bool rx = load_acquire(&g->rx) == t->slot;

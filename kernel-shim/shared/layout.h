@@ -384,7 +384,7 @@ struct urxe_guard {
 
 /*
  * Number of guards that share a summary word, see guard.h.  The word is
- * GUARD_BUSY | GUARD_DOUBTED | count of scans.
+ * GUARD_BUSY | GUARD_RECHECK | count of scans.
  */
 #define URXE_GUARD_GROUP 64
 #define URXE_GUARD_GROUPS (URXE_MAX_QP / URXE_GUARD_GROUP)
@@ -396,12 +396,12 @@ struct urxe_guard {
  * keeps its owner slot, so several are occupied at a time
  * (provider/wire/socket/owner_slot.h).
  */
-#define URXE_WIRE_SEATS 8
-struct urxe_wire_seat {
+#define URXE_OWNER_SLOTS 8
+struct urxe_owner_slot {
 	alignas(URXE_LINE) _Atomic uint32_t owner; /* process id; 0: free */
 	/* TID of the reading thread, in its namespace */
 	_Atomic uint32_t tid;
-	_Atomic uint32_t turns; /* incremented for each batch of packets */
+	_Atomic uint32_t batches; /* incremented for each batch of packets */
 	_Atomic uint32_t at; /* QPN of the packet being processed; 0: none */
 	struct urxe_guard guard; /* in no group: every destroyer reads it */
 };
@@ -411,7 +411,7 @@ struct urxe_wire_dev {
 	 * Process id of the socket owner; 0: none.  A futex: candidates sleep
 	 * on it.
 	 */
-	alignas(URXE_LINE) _Atomic uint32_t holder;
+	alignas(URXE_LINE) _Atomic uint32_t socket_owner;
 	/*
 	 * Number of changes of multicast membership, and the last change that
 	 * the socket owner's sockets follow (a futex).  After an attach, a
@@ -419,7 +419,7 @@ struct urxe_wire_dev {
 	 */
 	alignas(URXE_LINE) _Atomic uint32_t groups;
 	_Atomic uint32_t followed;
-	struct urxe_wire_seat seat[URXE_WIRE_SEATS];
+	struct urxe_owner_slot owner_slot[URXE_OWNER_SLOTS];
 	struct urxe_wire_counts counts[URXE_WIRE_COUNTS];
 };
 
@@ -472,7 +472,7 @@ struct urxe_dev {
 	 * number of contexts reaped and receives abandoned (rq_recover.c); a
 	 * futex
 	 */
-	_Atomic uint32_t deaths;
+	_Atomic uint32_t recover_gen;
 	_Atomic uint64_t counter[URXE_CNT_COUNT];
 	struct urxe_gid gid[URXE_GID_ROWS];
 	struct urxe_ctx_slot ctx[URXE_MAX_CTX];
@@ -983,7 +983,7 @@ struct urxe_bouncer {
 	_Atomic uint32_t stuck;
 	/* Written by the thread: slots of the ring; 0: none yet. */
 	alignas(URXE_LINE) _Atomic uint32_t slots;
-	_Atomic uint32_t beat; /* number of requests served */
+	_Atomic uint32_t progress; /* number of requests served */
 	struct presence at_work; /* in-use flag: it accesses memory */
 	_Atomic uint32_t cpu; /* CPU + 1 that it is bound to; 0: none */
 };
@@ -1028,7 +1028,7 @@ static_assert(URXE_HEAP_PAGES % 64 == 0, "whole words");
  */
 #define URXE_SMALL_UNIT 256
 #define URXE_SMALL_UNITS 32768
-#define URXE_SMALL_MOST (URXE_PAGE / 2)
+#define URXE_SMALL_MAX (URXE_PAGE / 2)
 
 /*
  * Ring of recent failures, for urxe why: WRs of this context that failed,
@@ -1070,7 +1070,7 @@ struct urxe_arena {
 	 */
 	_Atomic uint32_t check_guards;
 	/* 1: a file that the context may have mapped has no MR left */
-	_Atomic uint32_t look_after;
+	_Atomic uint32_t files_unused;
 	/* contexts whose processes mapped files of this one */
 	uint64_t mappers[URXE_MAX_CTX / 64];
 	alignas(URXE_LINE) struct robust_lock lock; /* for the key table */

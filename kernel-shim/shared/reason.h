@@ -14,7 +14,7 @@
 
 enum reason {
 	REASON_NONE,
-#define REASON(name, said, source, cause) REASON_##name,
+#define REASON(name, message, source, cause) REASON_##name,
 #include "reasons.h"
 #undef REASON
 	REASONS

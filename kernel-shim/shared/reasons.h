@@ -9,7 +9,7 @@
  * ibv_qp_state), %e an errno.
  */
 #ifndef REASON
-#define REASON(name, said, source, cause)
+#define REASON(name, message, source, cause)
 #endif
 
 #define OF_KEY "%k used on QP %x for %u bytes at %x: "
@@ -187,7 +187,7 @@ REASON(PROCESS_DIED, "process %u has exited", "IBA 9.7.6.1.3",
        "the process crashed, or exited before the peer was done")
 REASON(PORT_DOWN, "the port is down", "ibv_query_port(3)",
        "urxe port down, or a fault rule")
-REASON(DEAF, "QP %x is in %s, and responds only in RTR, RTS, SQD and SQE",
+REASON(PEER_STATE, "QP %x is in %s, and responds only in RTR, RTS, SQD and SQE",
        "IBA 10.3.1, ibv_modify_qp(3)",
        "the peer is slower and not in RTR yet, or its QP failed: see the log of the peer")
 REASON(ROCE, "sgid_index is a GID of RoCE v%u, but QP %x has a GID of RoCE v%u",

@@ -3,7 +3,7 @@
  * A robust mutex in memory that processes share, also across PID namespaces.
  * If the holder dies, the next process takes the lock over.  robust_lock()
  * returns 1 to it: the protected data may be half changed.  If the holder
- * lives but does not run, a waiter gives up after ROBUST_PATIENCE_NS with
+ * lives but does not run, a waiter gives up after ROBUST_TIMEOUT_NS with
  * -ETIMEDOUT and names the holder.  kernel-shim/fabric/robust.c has the
  * functions.  The lock protects the device segment, the keys of a context and
  * the tables of the CM.
@@ -53,4 +53,4 @@ struct robust_lock {
 #define ROBUST_WAITERS (1u << 31)
 #define ROBUST_LOOK_NS 10000000ull
 /* far longer than any critical section of a process that runs */
-#define ROBUST_PATIENCE_NS 2000000000ull
+#define ROBUST_TIMEOUT_NS 2000000000ull

@@ -45,10 +45,10 @@
  * State of the requester, for diagnostic tools.  The owner stores each member
  * relaxed; they need not be consistent with each other.
  */
-struct urxe_wire_shown {
+struct urxe_wire_status {
 	_Atomic uint32_t una, next, end; /* PSNs: provider/wire/requester/window.h */
 	_Atomic uint32_t window; /* packets */
-	_Atomic uint32_t again; /* retransmissions from una */
+	_Atomic uint32_t retransmits; /* retransmissions from una */
 	/* retries left; URXE_WIRE_ENDLESS: no timeout */
 	_Atomic uint32_t left;
 	_Atomic uint64_t until; /* clock_now() when una times out; 0: never */
@@ -63,11 +63,11 @@ struct urxe_wire_inbox {
 	 * sleep.
 	 *
 	 * The owner stores 0 and then checks the ring.  The socket owner
-	 * stores tail and then loads `looked`.  Both have a seq_cst fence in
+	 * stores tail and then loads `last_poll`.  Both have a seq_cst fence in
 	 * between, so at least one sees the other's store (Dekker handshake).
 	 */
-	_Atomic uint64_t looked;
-	struct urxe_wire_shown shown;
+	_Atomic uint64_t last_poll;
+	struct urxe_wire_status published;
 	alignas(URXE_WIRE_LINE) _Atomic uint32_t head;
 	alignas(URXE_WIRE_LINE) _Atomic uint32_t tail;
 	/* records lost because the ring was full; for diagnostic tools */
@@ -106,15 +106,15 @@ struct urxe_wire_answer {
 #define URXE_WIRE_UNDER_WAY(epsn) ((uint8_t)((epsn) >> 24))
 enum urxe_wire_under_way {
 	URXE_WIRE_NOTHING,
-	URXE_WIRE_SEND, /* a SEND; its receive is in `taken` */
+	URXE_WIRE_SEND, /* a SEND; its receive is in `receive` */
 	URXE_WIRE_WRITE,
 	URXE_WIRE_DROPPED, /* UC: the rest of a lost message is discarded */
 };
 
 /* The receive of a message in progress. */
 #define URXE_WIRE_SGES 32
-struct urxe_wire_taken {
-	_Atomic uint32_t there; /* 1: a receive is stored here */
+struct urxe_stored_receive {
+	_Atomic uint32_t valid; /* 1: a receive is stored here */
 	uint32_t index;
 	uint64_t wr_id;
 	uint16_t ticket;
@@ -139,7 +139,7 @@ struct urxe_wire_atomic {
 
 struct urxe_wire_responder {
 	_Atomic uint32_t step; /* 1: in a step that must not be repeated */
-	uint16_t told; /* 1: a NAK for this epsn was sent */
+	uint16_t nak_sent; /* 1: a NAK for this epsn was sent */
 	/* number executed; modulo URXE_WIRE_ATOMICS the next entry */
 	uint16_t atomics;
 	uint32_t msn; /* MSN: messages executed */
@@ -153,7 +153,7 @@ struct urxe_wire_responder {
 	 */
 	uint32_t invalidated;
 	uint32_t srqn; /* XRC: SRQ of the message's receive */
-	struct urxe_wire_taken taken;
+	struct urxe_stored_receive receive;
 	struct urxe_wire_atomic atomic[URXE_WIRE_ATOMICS];
 };
 

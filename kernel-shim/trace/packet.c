@@ -26,8 +26,8 @@ static uint32_t packet_shown(const struct wire_watched *p)
 	headers += wanted;
 	if (headers + WIRE_ICRC_BYTES >= p->bytes)
 		headers = p->bytes;
-	return headers < TRACE_PACKET_MOST ? (uint32_t)headers :
-					     TRACE_PACKET_MOST;
+	return headers < TRACE_PACKET_MAX ? (uint32_t)headers :
+					    TRACE_PACKET_MAX;
 }
 
 /* Return the QPN of the local QP; 0 if it is unknown. */

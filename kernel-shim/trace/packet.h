@@ -11,7 +11,7 @@
  * Record all packets that this shared object sends and receives from now on,
  * as its wire_watcher (wire/watch.h).  Packets without payload and messages
  * of the CM are recorded whole, others up to `payload` bytes of their
- * payload, each up to TRACE_PACKET_MOST bytes.  Call it after trace_open(),
+ * payload, each up to TRACE_PACKET_MAX bytes.  Call it after trace_open(),
  * before the first packet.
  */
 void trace_watch_packets(uint32_t payload);
@@ -38,4 +38,4 @@ enum {
 #define TRACE_PACKET_PART \
 	((TRACE_VALUES - TRACE_PACKET_DATA - 1) * (uint32_t)sizeof(uint64_t))
 /* Maximum recorded bytes of a packet: the largest path MTU and headers */
-#define TRACE_PACKET_MOST 4608u
+#define TRACE_PACKET_MAX 4608u

@@ -215,7 +215,7 @@ int trace_make(const char *path, uint32_t slots)
 	return err;
 }
 
-static bool head_is_sound(const struct trace_file *f)
+static bool head_is_valid(const struct trace_file *f)
 {
 	return f->magic == TRACE_MAGIC && f->version == TRACE_VERSION &&
 	       f->slots >= TRACE_MIN_SLOTS && f->slots <= TRACE_MAX_SLOTS &&
@@ -234,7 +234,7 @@ static int trace_map(int fd)
 	f = mmap(NULL, TRACE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (f == MAP_FAILED)
 		return -errno;
-	if (!head_is_sound(f)) {
+	if (!head_is_valid(f)) {
 		munmap(f, TRACE_PAGE);
 		return -EINVAL;
 	}

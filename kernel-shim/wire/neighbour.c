@@ -124,7 +124,7 @@ static bool answer_take(const uint8_t *buf, size_t n, take_fn *take, void *arg,
  * kernel replied; or -EOPNOTSUPP if netlink(7) does not work or there was no
  * reply in NETLINK_MS.
  */
-static int ask(const struct request *r, take_fn *take, void *arg)
+static int netlink_query(const struct request *r, take_fn *take, void *arg)
 {
 	_Alignas(struct nlmsghdr) uint8_t buf[ANSWER_BYTES];
 	int fd = netlink_open(0), err = 0;
@@ -197,7 +197,7 @@ static const uint8_t *bytes_of(const union wire_sockaddr *a, size_t *bytes)
 		    (const void *)&a->in6.sin6_addr;
 }
 
-/* Find the next hop to @to.  Return 0 or an error of ask(). */
+/* Find the next hop to @to.  Return 0 or an error of netlink_query(). */
 static int hop_find(struct hop *h, const union wire_sockaddr *to,
 		    const union wire_sockaddr *from)
 {
@@ -217,13 +217,13 @@ static int hop_find(struct hop *h, const union wire_sockaddr *to,
 	request_add(&r, RTA_SRC, bytes_of(from, &n), n);
 	if (interface)
 		request_add(&r, RTA_OIF, &interface, sizeof(interface));
-	return ask(&r, take_route, h);
+	return netlink_query(&r, take_route, h);
 }
 
 /* ------------------------------------------------------------ neighbour */
 
 /* Return whether the link resolves addresses, by ARP or NDP. */
-static bool link_asks(int fd, uint32_t interface)
+static bool link_resolves(int fd, uint32_t interface)
 {
 	struct ifreq r = { .ifr_flags = 0 };
 
@@ -266,7 +266,7 @@ static bool take_neighbour(void *arg, uint16_t type, const void *data,
  * Query the kernel's entry of the hop, or dump all entries: before Linux 5.0
  * a query of one entry fails with EOPNOTSUPP.
  */
-static int neighbour_ask(struct search *s, bool all)
+static int neighbour_query(struct search *s, bool all)
 {
 	const int interface = (int)s->hop->interface;
 	struct request r;
@@ -280,7 +280,7 @@ static int neighbour_ask(struct search *s, bool all)
 		r.neighbour.ndm_ifindex = interface;
 		request_add(&r, NDA_DST, s->hop->address, s->hop->bytes);
 	}
-	return ask(&r, take_neighbour, s);
+	return netlink_query(&r, take_neighbour, s);
 }
 
 /* States in which the entry has a link-layer address */
@@ -293,16 +293,16 @@ static int neighbour_ask(struct search *s, bool all)
  * cannot be queried.  Otherwise make the kernel resolve it, by an empty
  * datagram on the connected socket fd, and return -EINPROGRESS.
  */
-static int hop_ask(const struct hop *h, int fd)
+static int hop_resolve(const struct hop *h, int fd)
 {
 	struct search s = { .hop = h };
 	int err;
 
-	if (!h->family || !link_asks(fd, h->interface))
+	if (!h->family || !link_resolves(fd, h->interface))
 		return 0;
-	err = neighbour_ask(&s, false);
+	err = neighbour_query(&s, false);
 	if (err == -EOPNOTSUPP)
-		err = neighbour_ask(&s, true);
+		err = neighbour_query(&s, true);
 	if (err && err != -ENOENT)
 		return 0;
 	if (s.state & KNOWN)
@@ -334,7 +334,7 @@ int neighbour_find(const uint8_t gid[16], const uint8_t from[16],
 	if (bind(fd, &own.sa, own_len) || connect(fd, &to.sa, to_len))
 		err = -errno;
 	else if (!hop_find(&h, &to, &own))
-		err = hop_ask(&h, fd);
+		err = hop_resolve(&h, fd);
 	close(fd);
 	errno = saved;
 	return err;

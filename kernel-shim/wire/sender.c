@@ -12,7 +12,7 @@
 #endif
 #include "wire/watch.h"
 
-wire_fate_fn *wire_fate;
+wire_tx_fault_fn *wire_tx_fault;
 
 uint8_t *wire_sender_add(struct wire_sender *s, const struct wire_path *path,
 			 const struct wire_packet *p)
@@ -39,7 +39,7 @@ uint8_t *wire_sender_add(struct wire_sender *s, const struct wire_path *path,
 	o->path = *path;
 	o->at = s->used;
 	o->bytes = (uint32_t)(end - start);
-	o->fate = wire_fate ? wire_fate(p) : WIRE_ARRIVES;
+	o->fault = wire_tx_fault ? wire_tx_fault(p) : WIRE_NO_FAULT;
 	s->used += o->bytes + WIRE_ICRC_BYTES;
 	s->n++;
 	return payload;
@@ -54,13 +54,13 @@ void wire_sender_drop(struct wire_sender *s)
 /* ------------------------------------------------------- datagrams */
 
 /* GSO limits of one message: bytes, and segments (UDP_MAX_SEGMENTS) */
-#define MOST_BYTES 65000u
-#define MOST_SEGMENTS 64u
+#define MAX_BYTES 65000u
+#define MAX_SEGMENTS 64u
 
 #define LABEL_MASK 0xfffffu
 
 /* All packets duplicated, and a delayed one */
-#define MOST_MESSAGES (2 * WIRE_SENDER_PACKETS + 1)
+#define MAX_MESSAGES (2 * WIRE_SENDER_PACKETS + 1)
 
 #define CONTROL_BYTES (4 * CMSG_SPACE(sizeof(int)))
 
@@ -87,12 +87,12 @@ struct flush {
 	/* packet to delay to the next flush, or WIRE_SENDER_PACKETS */
 	unsigned int late;
 	unsigned int n; /* number of messages */
-	struct message message[MOST_MESSAGES];
-	struct mmsghdr header[MOST_MESSAGES];
+	struct message message[MAX_MESSAGES];
+	struct mmsghdr header[MAX_MESSAGES];
 };
 
 /* Return whether packets of two paths may be in one message. */
-static bool same_way(const struct wire_path *a, const struct wire_path *b)
+static bool same_path(const struct wire_path *a, const struct wire_path *b)
 {
 	return !memcmp(a->dgid, b->dgid, 16) && a->port == b->port &&
 	       a->traffic_class == b->traffic_class &&
@@ -115,15 +115,15 @@ static unsigned int alike(const struct flush *f, unsigned int first)
 	unsigned int n = 1, most = f->s->n - first;
 	uint32_t bytes = datagram(o);
 
-	if (f->singly || o->fate != WIRE_ARRIVES)
+	if (f->singly || o->fault != WIRE_NO_FAULT)
 		return 1;
-	if (most > MOST_SEGMENTS)
-		most = MOST_SEGMENTS;
-	for (; n < most && same_way(&o->path, &o[n].path) &&
-	       o[n].fate == WIRE_ARRIVES;
+	if (most > MAX_SEGMENTS)
+		most = MAX_SEGMENTS;
+	for (; n < most && same_path(&o->path, &o[n].path) &&
+	       o[n].fault == WIRE_NO_FAULT;
 	     n++) {
 		bytes += datagram(&o[n]);
-		if (o[n].bytes > o->bytes || bytes > MOST_BYTES)
+		if (o[n].bytes > o->bytes || bytes > MAX_BYTES)
 			break;
 		if (o[n].bytes < o->bytes)
 			return n + 1;
@@ -139,7 +139,7 @@ static void put_icrcs(struct flush *f, const struct message *m)
 	unsigned int i;
 	uint8_t *at;
 
-	if (!f->of || !same_way(f->of, &path)) {
+	if (!f->of || !same_path(f->of, &path)) {
 		memcpy(path.sgid, f->socket->gid, 16);
 		path.source_port = f->socket->port;
 		path.v1 = false;
@@ -152,7 +152,7 @@ static void put_icrcs(struct flush *f, const struct message *m)
 		wire_put_icrc(
 			wire_front_icrc(&f->front, (uint16_t)i, at, o[i].bytes),
 			at + o[i].bytes);
-		if (o[i].fate == WIRE_DAMAGED)
+		if (o[i].fault == WIRE_DAMAGED)
 			at[o[i].bytes - 1] ^= 1;
 	}
 }
@@ -223,7 +223,7 @@ static void add_message(struct flush *f, unsigned int first, unsigned int n)
 /* Return whether packet i is not sent in this flush: lost or delayed. */
 static bool stays(const struct flush *f, unsigned int i)
 {
-	return f->s->packet[i].fate == WIRE_LOST || i == f->late;
+	return f->s->packet[i].fault == WIRE_LOST || i == f->late;
 }
 
 /*
@@ -240,7 +240,7 @@ static void cut(struct flush *f, unsigned int first)
 		if (stays(f, first))
 			continue;
 		add_message(f, first, n);
-		if (f->s->packet[first].fate == WIRE_DUPLICATED)
+		if (f->s->packet[first].fault == WIRE_DUPLICATED)
 			add_message(f, first, n);
 	}
 	if (f->s->late)
@@ -251,18 +251,18 @@ static void cut(struct flush *f, unsigned int first)
  * Return the index of the first packet to delay, or WIRE_SENDER_PACKETS if
  * there is none or one is already delayed.
  */
-static unsigned int late_one(const struct wire_sender *s)
+static unsigned int delayed_packet(const struct wire_sender *s)
 {
 	unsigned int i;
 
 	for (i = 0; i < s->n && !s->late; i++)
-		if (s->packet[i].fate == WIRE_LATE)
+		if (s->packet[i].fault == WIRE_LATE)
 			return i;
 	return WIRE_SENDER_PACKETS;
 }
 
 /* Keep packet i in the last element of the queue until the next flush. */
-static void keep_late(struct wire_sender *s, unsigned int i)
+static void delay_packet(struct wire_sender *s, unsigned int i)
 {
 	struct wire_outgoing *o = &s->packet[WIRE_SENDER_PACKETS];
 
@@ -410,7 +410,7 @@ int wire_sender_flush(struct wire_sender *s, const struct wire_socket *socket,
 	f.singly = s->no_gso;
 	f.unlabelled = s->no_label;
 	f.leased = 0;
-	f.late = late_one(s);
+	f.late = delayed_packet(s);
 	cut(&f, 0);
 	while (done < f.n) {
 		when = wire_watch_time();
@@ -428,7 +428,7 @@ int wire_sender_flush(struct wire_sender *s, const struct wire_socket *socket,
 		for (; n > 0; n--)
 			went += count(&f, done++, when);
 	}
-	keep_late(s, f.late);
+	delay_packet(s, f.late);
 	s->n = s->used = 0;
 	if (sent)
 		*sent = went;

@@ -23,8 +23,8 @@
 #define WIRE_SENDER_PACKETS 64u
 
 /* Fault injection on transmit: what the sender does with a packet. */
-enum wire_fate {
-	WIRE_ARRIVES, /* send it */
+enum wire_tx_fault {
+	WIRE_NO_FAULT, /* send it */
 	WIRE_LOST, /* discard it */
 	WIRE_DUPLICATED, /* send it twice */
 	/*
@@ -37,11 +37,11 @@ enum wire_fate {
 
 /*
  * Decides on each packet that is added; called in any sending thread.  It is
- * set once, before the first packet (provider/wire/fate.c).  NULL: all
+ * set once, before the first packet (provider/wire/tx_fault.c).  NULL: all
  * packets are sent.
  */
-typedef enum wire_fate wire_fate_fn(const struct wire_packet *p);
-extern wire_fate_fn *wire_fate;
+typedef enum wire_tx_fault wire_tx_fault_fn(const struct wire_packet *p);
+extern wire_tx_fault_fn *wire_tx_fault;
 
 struct wire_outgoing {
 	struct wire_path path;
@@ -50,7 +50,7 @@ struct wire_outgoing {
 	 * which the ICRC follows
 	 */
 	uint32_t at, bytes;
-	enum wire_fate fate;
+	enum wire_tx_fault fault;
 };
 
 struct wire_sender {

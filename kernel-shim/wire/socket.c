@@ -85,8 +85,8 @@ static uint32_t interface_of(const union wire_sockaddr *a)
 
 /* Maximum length of the headers of a RoCE v2 packet and its ICRC */
 #define HEADERS 80
-#define MTU_LEAST 1 /* IBV_MTU_256 */
-#define MTU_MOST 5 /* IBV_MTU_4096 */
+#define MTU_MIN 1 /* IBV_MTU_256 */
+#define MTU_MAX 5 /* IBV_MTU_4096 */
 
 static int interface_mtu(int fd, uint32_t interface)
 {
@@ -102,7 +102,7 @@ uint8_t wire_active_mtu(const uint8_t gid[16])
 {
 	const int saved = errno;
 	union wire_sockaddr own;
-	uint8_t mtu = MTU_MOST;
+	uint8_t mtu = MTU_MAX;
 	int fd, bytes;
 
 	wire_sockaddr_of(&own, gid, 0, 0);
@@ -113,7 +113,7 @@ uint8_t wire_active_mtu(const uint8_t gid[16])
 	if (fd >= 0)
 		close(fd);
 	errno = saved;
-	while (mtu > MTU_LEAST && bytes < (128 << mtu) + HEADERS)
+	while (mtu > MTU_MIN && bytes < (128 << mtu) + HEADERS)
 		mtu--;
 	return bytes ? mtu : 0;
 }

@@ -154,7 +154,7 @@ void context_after_fork_child(void)
 	peer_after_fork();
 	for (v = contexts; v; v = v->next) {
 		service_after_fork(&v->ctx);
-		rooms_after_fork(&v->ctx);
+		interposers_after_fork(&v->ctx);
 		/*
 		 * Events are no longer kept for delayed delivery: the child
 		 * has no service thread to write them, and the parent may
@@ -279,7 +279,7 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 {
 	int ret, saved = errno;
 	struct urxe_vcontext *v;
-	const struct pabi_ops *ops = rooms_ops();
+	const struct pabi_ops *ops = interposers_ops();
 	void *core;
 
 	(void)priv;
@@ -311,7 +311,7 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 	v->next = contexts;
 	contexts = v;
 	pthread_mutex_unlock(&contexts_lock);
-	rooms_opened(&v->ctx);
+	interposers_opened(&v->ctx);
 	tally_begin();
 	errno = saved;
 	return core;
@@ -338,7 +338,7 @@ void urxe_free_context(struct ibv_context *ibctx)
 		;
 	*p = v->next;
 	pthread_mutex_unlock(&contexts_lock);
-	rooms_closing(&v->ctx);
+	interposers_closing(&v->ctx);
 	context_close(&v->ctx);
 	pabi.uninit_context(pabi_to_vctx(ibctx)); /* closes its descriptor */
 	/* no effect while another process still holds this context */

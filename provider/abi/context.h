@@ -11,22 +11,22 @@
 extern const struct pabi_ops urxe_ops;
 
 /*
- * rooms.c.  An interposer is a layer of operations in front of the verbs: the
- * wire, the adversary, faults, the referee, the recorder.
+ * interposers.c.  An interposer is a layer of operations in front of the verbs:
+ * the wire, the adversary, faults, the referee, the recorder.
  *
  * Return urxe_ops with the interposers that the environment requests in
  * front.  They are installed once in a process.  NULL and errno if an
  * environment variable is invalid, an interposer cannot be installed, or a
  * fault rule makes the opening of the device fail.
  */
-const struct pabi_ops *rooms_ops(void);
+const struct pabi_ops *interposers_ops(void);
 struct urxe_context;
 /* Notify the interposers that @ctx was opened. */
-void rooms_opened(struct urxe_context *ctx);
+void interposers_opened(struct urxe_context *ctx);
 /* Notify them that @ctx is about to be closed. */
-void rooms_closing(struct urxe_context *ctx);
+void interposers_closing(struct urxe_context *ctx);
 /* Notify them, in the child of a fork, that @ctx was inherited. */
-void rooms_after_fork(struct urxe_context *ctx);
+void interposers_after_fork(struct urxe_context *ctx);
 
 /*
  * Open the device that @cmd_fd names.  Return libibverbs' verbs_context, or

@@ -54,7 +54,7 @@ static const struct pabi_device_ops driver = {
  * Report on stderr that the private ABI of this libibverbs is unknown, and
  * that there is no device for this reason.
  */
-static void say_unknown(void)
+static void print_unknown_abi(void)
 {
 	if (pabi.number > family_newest())
 		fprintf(stderr,
@@ -86,7 +86,7 @@ __attribute__((constructor)) static void register_driver(void)
 	process_identify();
 	ret = pabi_probe();
 	if (ret == -EPROTO)
-		say_unknown();
+		print_unknown_abi();
 	if (ret)
 		return;
 	pthread_atfork(context_before_fork, context_after_fork_parent,

@@ -4,15 +4,15 @@
  * that is installed last is called first.
  */
 #include "adversary.h"
-#include "met.h"
+#include "object_seed.h"
 #include "parts.h"
 #include "verbs/context.h"
 
 void adversary_wrap(struct pabi_ops *ops, const struct adversary *a)
 {
 	async_wrap(a);
-	meet_wrap(ops, a);
-	carry_wrap(ops, a);
+	register_wrap(ops, a);
+	attach_wrap(ops, a);
 	recv_wrap(ops, a);
 	wake_wrap(ops, a);
 	slow_wrap(ops, a);
@@ -20,6 +20,6 @@ void adversary_wrap(struct pabi_ops *ops, const struct adversary *a)
 
 void adversary_opened(const struct adversary *a, struct urxe_context *ctx)
 {
-	met_new(a, MET_CONTEXT, to_ibv(ctx));
+	object_seed_new(a, OBJECT_CONTEXT, to_ibv(ctx));
 	undefined_opened(a, ctx);
 }

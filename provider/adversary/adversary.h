@@ -2,18 +2,18 @@
 /*
  * The adversary: a device that uses each freedom that the InfiniBand
  * specification and the manual pages leave to a device. Each decision is a
- * function of the seed (seeded random numbers, chaos/chance.h), so that a run
+ * function of the seed (seeded random numbers, chaos/random.h), so that a run
  * can be replayed. docs/adversary.md describes the options.
  *
  * The adversary consists of interposers: functions that are installed in
- * front of the verbs in struct pabi_ops. abi/rooms.c installs them once in a
- * process, before the first device is opened, if URXE_ADVERSARY is set. The
- * files are:
+ * front of the verbs in struct pabi_ops. abi/interposers.c installs them once
+ * in a process, before the first device is opened, if URXE_ADVERSARY is set.
+ * The files are:
  *
  *	file		options
- *	meet.c		none: numbers the objects (met.h)
+ *	register.c	none: numbers the objects (object_seed.h)
  *	async.c		async
- *	carry.c		those of send queues; transport.h has the transport
+ *	attach.c	those of send queues; transport.h has the transport
  *	recv.c		fill (receives), rnr; fill.h
  *	wake.c		arm, wake
  *	slow.c		slow

@@ -8,7 +8,7 @@
  * the event FIFO after the delay (engine/cq/event.h).
  */
 #include "engine/cq/event.h"
-#include "met.h"
+#include "object_seed.h"
 #include "parts.h"
 #include "verbs/context.h"
 
@@ -21,17 +21,18 @@ static const struct adversary *with;
  */
 static uint64_t async_late(struct urxe_context *ctx)
 {
-	struct met *m = met_find(with, MET_CONTEXT, to_ibv(ctx));
+	struct object_seed *m =
+		object_seed_find(with, OBJECT_CONTEXT, to_ibv(ctx));
 	uint64_t nth;
 
-	return met_turn(with, m, KNOB_async, &nth) ?
-		       met_while(m, KNOB_async, nth) :
+	return object_seed_decide(with, m, ADV_async, &nth) ?
+		       object_seed_delay(m, ADV_async, nth) :
 		       0;
 }
 
 void async_begin(struct ibv_context *ibctx)
 {
-	if (with->knob[KNOB_async])
+	if (with->option[ADV_async])
 		event_make_late(to_uctx(ibctx), async_late);
 }
 

@@ -11,8 +11,8 @@
  *	fault_event.c	the effect: events, port state, signals; and the
  *			thread that serves rules with ms=
  *
- * abi/rooms.c calls the first three functions below: fault_wrap() once in a
- * process, before the first device is opened, the others for each context.
+ * abi/interposers.c calls the first three functions below: fault_wrap() once in
+ * a process, before the first device is opened, the others for each context.
  */
 #pragma once
 

@@ -86,7 +86,7 @@ static bool qp_suits(const struct urxe_qp *qp, const struct fault_rule *r,
 
 	if (qpn)
 		return qp->qpn == qpn;
-	return r->at != FAULT_AT_MS || fault_fits(r, &s);
+	return r->at != FAULT_AT_MS || fault_rule_matches(r, &s);
 }
 
 /*
@@ -359,7 +359,7 @@ static void rule_strike_all(const struct fault_rule *r)
 		if (!contexts[i])
 			continue;
 		if (!at.ctx)
-			fault_struck(faults, r);
+			fault_count_strike(faults, r);
 		at.ctx = contexts[i];
 		rule_strike(r, &at);
 		if (r->effect != FAULT_EVENT || rule_is_wide(r))

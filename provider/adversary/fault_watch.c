@@ -65,9 +65,9 @@ static bool rule_has_object(const struct fault_rule *r,
  * Count @s for each rule that is triggered by @at, and note the rules that
  * strike.
  */
-static void strikes_look(struct strikes *t, enum fault_at at,
-			 const struct fault_subject *s,
-			 const struct fault_place *where)
+static void strikes_match(struct strikes *t, enum fault_at at,
+			  const struct fault_subject *s,
+			  const struct fault_place *where)
 {
 	unsigned int i;
 
@@ -75,7 +75,7 @@ static void strikes_look(struct strikes *t, enum fault_at at,
 		struct fault_rule *r = &faults->rule[i];
 
 		if (r->at != at || !rule_has_object(r, s, where) ||
-		    !fault_strikes(faults, r, s))
+		    !fault_rule_strikes(faults, r, s))
 			continue;
 		t->n[i]++;
 		t->any = true;
@@ -135,7 +135,7 @@ static int watch_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	for (s.has_wr_id = true; wr && wr != end; wr = wr->next) {
 		s.op = FAULT_OP(wr->opcode);
 		s.wr_id = wr->wr_id;
-		strikes_look(&t, FAULT_AT_POST, &s, &where);
+		strikes_match(&t, FAULT_AT_POST, &s, &where);
 		strikes_carry_out(&t, &where);
 	}
 	return ret;
@@ -155,7 +155,7 @@ static int watch_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 	s.op = FAULT_OP(IBV_WR_BIND_MW);
 	s.wr_id = bind->wr_id;
 	s.has_wr_id = true;
-	strikes_look(&t, FAULT_AT_POST, &s, &where);
+	strikes_match(&t, FAULT_AT_POST, &s, &where);
 	strikes_carry_out(&t, &where);
 	return 0;
 }
@@ -167,8 +167,8 @@ static int (*_Atomic next_wr_complete)(struct ibv_qp_ex *ex);
  * Count the WRs of the batch before it is posted. No other thread uses its
  * WQEs yet.
  */
-static void strikes_look_batch(struct strikes *t, const struct urxe_vqp *vqp,
-			       const struct fault_place *where)
+static void strikes_match_batch(struct strikes *t, const struct urxe_vqp *vqp,
+				const struct fault_place *where)
 {
 	const struct urxe_qp *qp = &vqp->qp;
 	struct fault_subject s = fault_subject_qp(qp);
@@ -180,7 +180,7 @@ static void strikes_look_batch(struct strikes *t, const struct urxe_vqp *vqp,
 		s.op = FAULT_OP(w->opcode);
 		s.wr_id = w->wr_id;
 		s.has_wr_id = true;
-		strikes_look(t, FAULT_AT_POST, &s, where);
+		strikes_match(t, FAULT_AT_POST, &s, where);
 	}
 }
 
@@ -198,7 +198,7 @@ static int watch_wr_complete(struct ibv_qp_ex *ex)
 		return ret;
 	}
 	if (!vqp->batch.error)
-		strikes_look_batch(&t, vqp, &where);
+		strikes_match_batch(&t, vqp, &where);
 	ret = load_relaxed(&next_wr_complete)(ex);
 	if (!ret)
 		strikes_carry_out(&t, &where);
@@ -216,7 +216,7 @@ static void watch_receives(const struct ibv_recv_wr *wr,
 
 	for (s.has_wr_id = true; wr && wr != end; wr = wr->next) {
 		s.wr_id = wr->wr_id;
-		strikes_look(&t, FAULT_AT_RECV, &s, where);
+		strikes_match(&t, FAULT_AT_RECV, &s, where);
 		strikes_carry_out(&t, where);
 	}
 }
@@ -273,7 +273,7 @@ static void watch_completion(struct urxe_cq *cq, uint32_t qpn, uint64_t wr_id)
 					   .cq = cq };
 	struct strikes t = { 0 };
 
-	strikes_look(&t, FAULT_AT_COMPLETION, &s, &where);
+	strikes_match(&t, FAULT_AT_COMPLETION, &s, &where);
 	strikes_carry_out(&t, &where);
 }
 
@@ -347,7 +347,7 @@ static struct ibv_qp *watch_create_qp_ex(struct ibv_context *ctx,
 
 static int watch_destroy_qp(struct ibv_qp *ibqp)
 {
-	void *before = to_uqp(ibqp)->transport_before;
+	void *before = to_uqp(ibqp)->transport_stacked;
 	int ret = next.destroy_qp(ibqp);
 
 	if (!ret)

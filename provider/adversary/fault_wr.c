@@ -23,7 +23,7 @@
 #include "engine/qp/wqe.h"
 #include "fault.h"
 
-struct before {
+struct fault_transport {
 	struct faults *faults;
 	const struct urxe_transport *transport; /* the QP's own, or NULL */
 	uint32_t index; /* slot of the WR matched last ... */
@@ -66,8 +66,9 @@ static bool takes_receive(const struct urxe_wqe *w)
  * Have the responder refuse @w; the guard is raised. Return RESP_ACK if it
  * did, else the reason why @w does not reach it.
  */
-static enum response before_refuse(struct urxe_qp *qp, const struct urxe_wqe *w,
-				   enum ibv_wc_status status)
+static enum response fault_transport_refuse(struct urxe_qp *qp,
+					    const struct urxe_wqe *w,
+					    enum ibv_wc_status status)
 {
 	enum response resp = conn_ready(qp, w, false);
 	struct receipt rc = { 0 };
@@ -90,13 +91,14 @@ static enum response before_refuse(struct urxe_qp *qp, const struct urxe_wqe *w,
 	return RESP_ACK;
 }
 
-static enum verdict before_fail_now(struct urxe_qp *qp, struct run *r,
-				    const struct urxe_wqe *w,
-				    enum ibv_wc_status status)
+static enum verdict fault_transport_fail_now(struct urxe_qp *qp, struct run *r,
+					     const struct urxe_wqe *w,
+					     enum ibv_wc_status status)
 {
 	/* a responder on another host is not notified */
 	bool tells = is_answer(status) && !qp->wire;
-	enum response resp = tells ? before_refuse(qp, w, status) : RESP_ACK;
+	enum response resp = tells ? fault_transport_refuse(qp, w, status) :
+				     RESP_ACK;
 
 	if (resp)
 		return execute_answered(qp, r, w, resp);
@@ -109,20 +111,23 @@ static enum verdict before_fail_now(struct urxe_qp *qp, struct run *r,
  * Fail @w now; or, if it is the responder that refuses @w, when the WRs in
  * flight before it are done.
  */
-static enum verdict before_fail(struct urxe_qp *qp, struct run *r,
-				const struct urxe_wqe *w, struct before *b)
+static enum verdict fault_transport_fail(struct urxe_qp *qp, struct run *r,
+					 const struct urxe_wqe *w,
+					 struct fault_transport *b)
 {
 	b->late = is_answer(b->status) && !qp->wire &&
 		  qp->sq.done != qp->sq.begun;
-	return b->late ? WR_IN_FLIGHT : before_fail_now(qp, r, w, b->status);
+	return b->late ? WR_IN_FLIGHT :
+			 fault_transport_fail_now(qp, r, w, b->status);
 }
 
 /*
  * Match @w against the rules. Return the status with which it is to end,
  * IBV_WC_SUCCESS if no rule strikes.
  */
-static enum ibv_wc_status before_ask(struct before *b, const struct urxe_qp *qp,
-				     const struct urxe_wqe *w)
+static enum ibv_wc_status fault_transport_match(struct fault_transport *b,
+						const struct urxe_qp *qp,
+						const struct urxe_wqe *w)
 {
 	struct fault_subject s = fault_subject_qp(qp);
 	const struct fault_rule *rule;
@@ -140,10 +145,10 @@ static enum ibv_wc_status before_ask(struct before *b, const struct urxe_qp *qp,
 	return rule->value;
 }
 
-static enum verdict before_begin(struct urxe_qp *qp, struct run *r,
-				 struct urxe_wqe *w)
+static enum verdict fault_transport_begin(struct urxe_qp *qp, struct run *r,
+					  struct urxe_wqe *w)
 {
-	struct before *b = qp->transport_before;
+	struct fault_transport *b = qp->transport_stacked;
 	const int32_t ahead = (int32_t)(qp->sq.begun - b->index);
 
 	if (b->late && ahead > 0)
@@ -153,18 +158,18 @@ static enum verdict before_begin(struct urxe_qp *qp, struct run *r,
 	if (b->fresh || ahead > 0) {
 		b->fresh = false;
 		b->index = qp->sq.begun;
-		b->status = before_ask(b, qp, w);
+		b->status = fault_transport_match(b, qp, w);
 	}
 	if (unlikely(b->status) && b->index == qp->sq.begun)
-		return before_fail(qp, r, w, b);
+		return fault_transport_fail(qp, r, w, b);
 	return b->transport ? b->transport->begin(qp, r, w) : execute(qp, r, w);
 }
 
-static bool before_follows(const struct urxe_qp *qp,
-			   const struct urxe_wqe *first,
-			   const struct urxe_wqe *second)
+static bool fault_transport_follows(const struct urxe_qp *qp,
+				    const struct urxe_wqe *first,
+				    const struct urxe_wqe *second)
 {
-	const struct before *b = qp->transport_before;
+	const struct fault_transport *b = qp->transport_stacked;
 
 	if (b->late && first == sq_slot(&qp->sq, b->index))
 		return false;
@@ -172,7 +177,8 @@ static bool before_follows(const struct urxe_qp *qp,
 }
 
 /* Fail the late WR: all WRs before it are completed. */
-static void before_answer(struct urxe_qp *qp, struct before *b)
+static void fault_transport_answer(struct urxe_qp *qp,
+				   struct fault_transport *b)
 {
 	const struct urxe_wqe *w = sq_slot(&qp->sq, b->index);
 	enum verdict v;
@@ -181,7 +187,7 @@ static void before_answer(struct urxe_qp *qp, struct before *b)
 	b->late = false;
 	run_begin(&r, qp);
 	qp_guard_raise(qp, requester_uses(w));
-	v = before_fail_now(qp, &r, w, b->status);
+	v = fault_transport_fail_now(qp, &r, w, b->status);
 	if (v != WR_FAILED) {
 		requester_park_flight(qp, &r, b->index, v);
 		return;
@@ -191,21 +197,21 @@ static void before_answer(struct urxe_qp *qp, struct before *b)
 	requester_run(qp);
 }
 
-static uint64_t before_progress(struct urxe_qp *qp, uint64_t now)
+static uint64_t fault_transport_progress(struct urxe_qp *qp, uint64_t now)
 {
-	struct before *b = qp->transport_before;
+	struct fault_transport *b = qp->transport_stacked;
 	uint64_t next = UINT64_MAX;
 
 	if (b->transport)
 		next = b->transport->progress(qp, now);
 	if (b->late && qp->sq.done == b->index && qp->sq.begun != b->index)
-		before_answer(qp, b);
+		fault_transport_answer(qp, b);
 	return next;
 }
 
-static void before_cancel(struct urxe_qp *qp)
+static void fault_transport_cancel(struct urxe_qp *qp)
 {
-	struct before *b = qp->transport_before;
+	struct fault_transport *b = qp->transport_stacked;
 
 	b->late = false;
 	b->fresh = true;
@@ -213,24 +219,24 @@ static void before_cancel(struct urxe_qp *qp)
 		b->transport->cancel(qp);
 }
 
-static const struct urxe_transport before_transport = {
-	.begin = before_begin,
-	.follows = before_follows,
-	.progress = before_progress,
-	.cancel = before_cancel,
+static const struct urxe_transport fault_transport_ops = {
+	.begin = fault_transport_begin,
+	.follows = fault_transport_follows,
+	.progress = fault_transport_progress,
+	.cancel = fault_transport_cancel,
 };
 
 bool fault_watch_wrs(struct faults *f, struct urxe_qp *qp)
 {
-	struct before *b = calloc(1, sizeof(*b));
+	struct fault_transport *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		return false;
 	b->faults = f;
 	b->transport = qp->transport;
 	b->fresh = true;
-	qp->transport_before = b;
+	qp->transport_stacked = b;
 	qp->transport_under = &b->transport;
-	qp->transport = &before_transport;
+	qp->transport = &fault_transport_ops;
 	return true;
 }

@@ -34,7 +34,7 @@ static uint64_t fill_place(struct urxe_peer *self, uint32_t pd,
 	return k->kind != URXE_MEM_DM && mem_is_mine(self, k) ? seg.va : 0;
 }
 
-/* List the memory of @wr in f->run, up to FILL_MOST bytes. */
+/* List the memory of @wr in f->run, up to FILL_MAX_BYTES bytes. */
 static void fill_gather(struct fill *f, struct urxe_peer *self, uint32_t pd,
 			const struct ibv_recv_wr *wr)
 {
@@ -43,12 +43,12 @@ static void fill_gather(struct fill *f, struct urxe_peer *self, uint32_t pd,
 	uint64_t at;
 	int i;
 
-	for (i = 0; i < wr->num_sge && f->len < FILL_MOST; i++, sge++) {
+	for (i = 0; i < wr->num_sge && f->len < FILL_MAX_BYTES; i++, sge++) {
 		at = sge->length ? fill_place(self, pd, sge) : 0;
 		if (!at)
 			continue;
 		len = sge->length;
-		room = FILL_MOST - f->len;
+		room = FILL_MAX_BYTES - f->len;
 		if (len <= room) {
 			fill_add(f, at, len);
 			continue;
@@ -61,7 +61,7 @@ static void fill_gather(struct fill *f, struct urxe_peer *self, uint32_t pd,
 void fill_set(struct fill *f, struct urxe_peer *self, uint32_t pd,
 	      const struct ibv_recv_wr *wr)
 {
-	char now[FILL_MOST];
+	char now[FILL_MAX_BYTES];
 	struct iovec iov = { f->was, 0 };
 	int saved = errno;
 	size_t i;

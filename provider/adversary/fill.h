@@ -23,7 +23,7 @@
 #include "engine/mem/mem.h"
 
 #define FILL_BYTE 0xa5
-#define FILL_MOST 8192 /* bytes of a receive, see fill_set() */
+#define FILL_MAX_BYTES 8192 /* bytes of a receive, see fill_set() */
 #define FILL_RUNS (2 * URXE_MAX_SGE)
 
 /* The bytes before fill_set(), and where they were. */
@@ -31,13 +31,13 @@ struct fill {
 	unsigned int runs;
 	size_t len;
 	struct iovec run[FILL_RUNS];
-	char was[FILL_MOST];
+	char was[FILL_MAX_BYTES];
 };
 
 /*
  * Fill the buffers of @wr, whose lkeys are of @self and @pd, and save their
- * bytes in @f. @wr has at most URXE_MAX_SGE SGEs. At most FILL_MOST bytes are
- * filled: of the SGE that exceeds this, its first and its last bytes, and
+ * bytes in @f. @wr has at most URXE_MAX_SGE SGEs. At most FILL_MAX_BYTES bytes
+ * are filled: of the SGE that exceeds this, its first and its last bytes, and
  * none of the SGEs behind it. An SGE is skipped if its lkey is invalid or its
  * memory is not of this process. errno is kept.
  */

@@ -11,11 +11,12 @@ enum { DRAW_GRAIN, DRAW_COUNT, DRAW_TAIL, DRAW_CUT, DRAW_ORDER };
  * Return the granularity of the cuts in bytes: 1, 2 or 4 if @addr is aligned
  * to no more than that, else 8 or, for more than a line, perhaps 64.
  */
-static uint32_t pieces_grain(struct chance c, uint64_t addr, uint64_t len)
+static uint32_t pieces_grain(struct random_stream c, uint64_t addr,
+			     uint64_t len)
 {
 	if (addr & 7)
 		return 1u << __builtin_ctzll(addr);
-	return len > LINE && chance_below(c, DRAW_GRAIN, 0, 2) ? LINE : 8;
+	return len > LINE && random_below(c, DRAW_GRAIN, 0, 2) ? LINE : 8;
 }
 
 /*
@@ -39,7 +40,7 @@ static void pieces_insert(struct pieces *p, uint64_t end)
  * Choose the order of the pieces: by address if p->lines, else a random one
  * (Fisher-Yates shuffle).
  */
-static void pieces_shuffle(struct pieces *p, struct chance c)
+static void pieces_shuffle(struct pieces *p, struct random_stream c)
 {
 	uint8_t i, j, was;
 
@@ -48,15 +49,15 @@ static void pieces_shuffle(struct pieces *p, struct chance c)
 	if (p->lines)
 		return;
 	for (i = p->n - 1; i > 0; i--) {
-		j = chance_below(c, DRAW_ORDER, i, i + 1);
+		j = random_below(c, DRAW_ORDER, i, i + 1);
 		was = p->order[i];
 		p->order[i] = p->order[j];
 		p->order[j] = was;
 	}
 }
 
-void pieces_cut(struct pieces *p, struct chance c, uint64_t addr, uint64_t len,
-		bool lines)
+void pieces_cut(struct pieces *p, struct random_stream c, uint64_t addr,
+		uint64_t len, bool lines)
 {
 	uint32_t grain = lines ? LINE : pieces_grain(c, addr, len), i, cuts;
 	uint64_t first = grain - addr % grain, places;
@@ -73,16 +74,16 @@ void pieces_cut(struct pieces *p, struct chance c, uint64_t addr, uint64_t len,
 	 * often cut off the last unit: programs poll it for the arrival of
 	 * the message
 	 */
-	if (chance_below(c, DRAW_TAIL, 0, 2))
+	if (random_below(c, DRAW_TAIL, 0, 2))
 		pieces_insert(p, first + (places - 1) * grain);
-	cuts = 1 + chance_below(c, DRAW_COUNT, 0, PIECES_MAX - 1);
+	cuts = 1 + random_below(c, DRAW_COUNT, 0, PIECES_MAX - 1);
 	for (i = 0; i < cuts; i++)
-		pieces_insert(p, first + chance_draw(c, DRAW_CUT, i) % places *
+		pieces_insert(p, first + random_draw(c, DRAW_CUT, i) % places *
 						 grain);
 	pieces_shuffle(p, c);
 }
 
-void pieces_again(struct pieces *p, struct chance c)
+void pieces_again(struct pieces *p, struct random_stream c)
 {
 	pieces_shuffle(p, c);
 	p->next = 0;

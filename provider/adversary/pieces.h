@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "chaos/chance.h"
+#include "chaos/random.h"
 
 #define PIECES_MAX 16 /* limit for a message of any length */
 
@@ -28,10 +28,10 @@ struct pieces {
  * Cut a message of @len bytes whose destination is @addr. A message that is
  * too short is one piece.
  */
-void pieces_cut(struct pieces *p, struct chance c, uint64_t addr, uint64_t len,
-		bool lines);
+void pieces_cut(struct pieces *p, struct random_stream c, uint64_t addr,
+		uint64_t len, bool lines);
 /* Start over with the same pieces, in another order unless p->lines. */
-void pieces_again(struct pieces *p, struct chance c);
+void pieces_again(struct pieces *p, struct random_stream c);
 
 static inline bool pieces_left(const struct pieces *p)
 {

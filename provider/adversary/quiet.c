@@ -15,7 +15,7 @@
 #include "engine/core/process.h"
 #include "quiet.h"
 
-void quiet_visit(struct quiet *q, uint64_t now)
+void quiet_note_call(struct quiet *q, uint64_t now)
 {
 	static thread_own int32_t self, of;
 
@@ -84,13 +84,13 @@ bool quiet_is(struct quiet *q, uint64_t now)
 	state = thread_state(thread);
 	cpu = thread_cpu(thread);
 	errno = saved;
-	if (q->asked != seen || q->state != state) {
-		q->asked = seen;
+	if (q->seen_before != seen || q->state != state) {
+		q->seen_before = seen;
 		q->cpu = cpu;
 		q->state = state;
 		return false;
 	}
-	if (state == 'R' && cpu - q->cpu < QUIET_AGAIN_NS)
+	if (state == 'R' && cpu - q->cpu < QUIET_RECHECK_NS)
 		return false;
 	store_relaxed(&was_quiet, true);
 	return true;

@@ -19,9 +19,9 @@
  * thread. So a process is first found quiet after QUIET_FIRST_NS, which is
  * longer than such pauses; afterwards QUIET_NS suffices.
  *
- * quiet_visit() is called with qp->lock held, by threads that begin WRs or
+ * quiet_note_call() is called with qp->lock held, by threads that begin WRs or
  * poll. Only the service thread calls quiet_is(), without qp->lock.
- * quiet_visit() stores `seen` with release after `thread`; quiet_is() loads
+ * quiet_note_call() stores `seen` with release after `thread`; quiet_is() loads
  * `seen` with acquire before `thread`.
  */
 #pragma once
@@ -33,7 +33,7 @@
 
 #define QUIET_FIRST_NS 50000000
 #define QUIET_NS 1000000
-#define QUIET_AGAIN_NS 200000
+#define QUIET_RECHECK_NS 200000
 
 struct quiet {
 	_Atomic uint64_t seen; /* time of the last post or poll */
@@ -42,12 +42,12 @@ struct quiet {
 	 * of the service thread: `seen`, CPU time and state at the first
 	 * check
 	 */
-	uint64_t asked, cpu;
+	uint64_t seen_before, cpu;
 	char state;
 };
 
 /* Note that the calling thread posts or polls at @now (ns of clock_now()). */
-void quiet_visit(struct quiet *q, uint64_t now);
+void quiet_note_call(struct quiet *q, uint64_t now);
 /*
  * Return whether the last post or poll is longer ago than QUIET_NS (the first
  * time in a process: QUIET_FIRST_NS).
@@ -56,6 +56,6 @@ bool quiet_is_long(const struct quiet *q, uint64_t now);
 
 /*
  * Return whether the program is quiet. If not, call it again after
- * QUIET_AGAIN_NS. errno is kept.
+ * QUIET_RECHECK_NS. errno is kept.
  */
 bool quiet_is(struct quiet *q, uint64_t now);

@@ -6,7 +6,7 @@
  * one by one.
  */
 #include "fill.h"
-#include "met.h"
+#include "object_seed.h"
 #include "parts.h"
 #include "verbs/qp.h"
 #include "verbs/srq.h"
@@ -37,12 +37,12 @@ static int post_to_srq(void *queue, struct ibv_recv_wr *wr,
 #define FIRST 4
 #define FIRST_TIMES 4
 
-static bool recv_is_late(const struct met *m, uint64_t nth)
+static bool recv_is_late(const struct object_seed *m, uint64_t nth)
 {
-	const uint32_t chance =
-		with->knob[KNOB_rnr] * (nth < FIRST ? FIRST_TIMES : 1);
+	const uint32_t random =
+		with->option[ADV_rnr] * (nth < FIRST ? FIRST_TIMES : 1);
 
-	return chance_below(met_chance(m), KNOB_rnr, nth, 1000) < chance;
+	return random_below(object_seed_stream(m), ADV_rnr, nth, 1000) < random;
 }
 
 /*
@@ -50,12 +50,12 @@ static bool recv_is_late(const struct met *m, uint64_t nth)
  * say. If there is no memory for the table entry, post the list as it is.
  * Return 0 or an errno value, with *bad as the verb sets it.
  */
-static int recv_post_each(post_fn *post, void *queue, enum met_kind kind,
+static int recv_post_each(post_fn *post, void *queue, enum object_kind kind,
 			  const struct urxe_rq *rq, struct urxe_peer *self,
 			  uint32_t pd, struct ibv_recv_wr *wr,
 			  struct ibv_recv_wr **bad)
 {
-	struct met *m = met_find(with, kind, queue);
+	struct object_seed *m = object_seed_find(with, kind, queue);
 	struct ibv_recv_wr one, *refused;
 	struct fill fill;
 	uint64_t nth;
@@ -68,11 +68,11 @@ static int recv_post_each(post_fn *post, void *queue, enum met_kind kind,
 		one.next = NULL;
 		fill.len = 0;
 		/* a wrong num_sge will be refused: do not read sg_list */
-		if (met_turn(with, m, KNOB_fill, &nth) && wr->num_sge >= 0 &&
-		    (uint32_t)wr->num_sge <= rq->max_sge)
+		if (object_seed_decide(with, m, ADV_fill, &nth) &&
+		    wr->num_sge >= 0 && (uint32_t)wr->num_sge <= rq->max_sge)
 			fill_set(&fill, self, pd, wr);
 		if (recv_is_late(m, nth))
-			met_linger(m, KNOB_rnr, nth);
+			object_seed_sleep(m, ADV_rnr, nth);
 		ret = post(queue, &one, &refused);
 		if (ret) {
 			fill_undo(&fill);
@@ -88,8 +88,8 @@ static int adversary_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 {
 	struct urxe_qp *qp = to_uqp(ibqp);
 
-	return recv_post_each(post_to_qp, ibqp, MET_QP, &qp->rq, qp->ctx->self,
-			      qp->sh->pd, wr, bad);
+	return recv_post_each(post_to_qp, ibqp, OBJECT_QP, &qp->rq,
+			      qp->ctx->self, qp->sh->pd, wr, bad);
 }
 
 static int adversary_post_srq_recv(struct ibv_srq *ibsrq,
@@ -98,7 +98,7 @@ static int adversary_post_srq_recv(struct ibv_srq *ibsrq,
 {
 	struct urxe_srq *srq = to_usrq(ibsrq);
 
-	return recv_post_each(post_to_srq, ibsrq, MET_SRQ, &srq->rq,
+	return recv_post_each(post_to_srq, ibsrq, OBJECT_SRQ, &srq->rq,
 			      srq->ctx->self, srq->sh->pd, wr, bad);
 }
 
@@ -106,7 +106,7 @@ void recv_wrap(struct pabi_ops *ops, const struct adversary *a)
 {
 	next = *ops;
 	with = a;
-	if (!a->knob[KNOB_fill] && !a->knob[KNOB_rnr])
+	if (!a->option[ADV_fill] && !a->option[ADV_rnr])
 		return;
 	ops->post_recv = adversary_post_recv;
 	ops->post_srq_recv = adversary_post_srq_recv;

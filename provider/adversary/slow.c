@@ -10,9 +10,9 @@
  *	  the next one first;
  *	- the peer of a QP in RTR sends before ibv_modify_qp has returned.
  *
- * A delay is 0.1 ms to 3.2 ms (met_linger()).
+ * A delay is 0.1 ms to 3.2 ms (object_seed_sleep()).
  */
-#include "met.h"
+#include "object_seed.h"
 #include "parts.h"
 #include "verbs/context.h"
 #include "verbs/qp.h"
@@ -20,13 +20,13 @@
 static struct pabi_ops next;
 static const struct adversary *with;
 
-static void slow_turn(enum met_kind kind, const void *object)
+static void slow_turn(enum object_kind kind, const void *object)
 {
-	struct met *m = met_find(with, kind, object);
+	struct object_seed *m = object_seed_find(with, kind, object);
 	uint64_t nth;
 
-	if (met_turn(with, m, KNOB_slow, &nth))
-		met_linger(m, KNOB_slow, nth);
+	if (object_seed_decide(with, m, ADV_slow, &nth))
+		object_seed_sleep(m, ADV_slow, nth);
 }
 
 #define SLOW(verb, kind, object, params, args)       \
@@ -38,18 +38,18 @@ static void slow_turn(enum met_kind kind, const void *object)
 		return ret;                          \
 	}
 
-SLOW(modify_qp, MET_QP, qp,
-     (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask), (qp, attr, mask))
-SLOW(post_send, MET_QP, qp,
-     (struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad),
+SLOW(modify_qp, OBJECT_QP, qp,
+     (struct ibv_qp * qp, struct ibv_qp_attr *attr, int mask), (qp, attr, mask))
+SLOW(post_send, OBJECT_QP, qp,
+     (struct ibv_qp * qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad),
      (qp, wr, bad))
-SLOW(post_recv, MET_QP, qp,
-     (struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
+SLOW(post_recv, OBJECT_QP, qp,
+     (struct ibv_qp * qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
      (qp, wr, bad))
-SLOW(post_srq_recv, MET_SRQ, srq,
-     (struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
+SLOW(post_srq_recv, OBJECT_SRQ, srq,
+     (struct ibv_srq * srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
      (srq, wr, bad))
-SLOW(req_notify_cq, MET_CQ, cq, (struct ibv_cq *cq, int solicited_only),
+SLOW(req_notify_cq, OBJECT_CQ, cq, (struct ibv_cq * cq, int solicited_only),
      (cq, solicited_only))
 
 /* A poll that finds nothing has no effect and is not delayed. */
@@ -58,7 +58,7 @@ static int adversary_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	int got = next.poll_cq(cq, n, wc);
 
 	if (got > 0)
-		slow_turn(MET_CQ, cq);
+		slow_turn(OBJECT_CQ, cq);
 	return got;
 }
 
@@ -70,7 +70,7 @@ static int adversary_wr_complete(struct ibv_qp_ex *qp)
 {
 	int ret = load_acquire(&next_wr_complete)(qp);
 
-	slow_turn(MET_QP, &qp->qp_base);
+	slow_turn(OBJECT_QP, &qp->qp_base);
 	return ret;
 }
 
@@ -80,7 +80,7 @@ static int adversary_start_poll(struct ibv_cq_ex *cq,
 	int ret = load_acquire(&next_start_poll)(cq, attr);
 
 	if (!ret)
-		slow_turn(MET_CQ, cq);
+		slow_turn(OBJECT_CQ, cq);
 	return ret;
 }
 
@@ -89,7 +89,7 @@ static struct ibv_mr *adversary_reg_mr(struct ibv_pd *pd, void *addr,
 {
 	struct ibv_mr *mr = next.reg_mr(pd, addr, length, iova, access);
 
-	slow_turn(MET_CONTEXT, pd->context);
+	slow_turn(OBJECT_CONTEXT, pd->context);
 	return mr;
 }
 
@@ -98,7 +98,7 @@ static struct ibv_qp *adversary_create_qp(struct ibv_pd *pd,
 {
 	struct ibv_qp *qp = next.create_qp(pd, init);
 
-	slow_turn(MET_CONTEXT, pd->context);
+	slow_turn(OBJECT_CONTEXT, pd->context);
 	return qp;
 }
 
@@ -112,7 +112,7 @@ static struct ibv_qp *adversary_create_qp_ex(struct ibv_context *ctx,
 		store_release(&next_wr_complete, vqp->v.qp_ex.wr_complete);
 		vqp->v.qp_ex.wr_complete = adversary_wr_complete;
 	}
-	slow_turn(MET_CONTEXT, ctx);
+	slow_turn(OBJECT_CONTEXT, ctx);
 	return qp;
 }
 
@@ -128,7 +128,7 @@ void slow_wrap(struct pabi_ops *ops, const struct adversary *a)
 {
 	next = *ops;
 	with = a;
-	if (!a->knob[KNOB_slow])
+	if (!a->option[ADV_slow])
 		return;
 	ops->create_cq_ex = adversary_create_cq_ex;
 	ops->create_qp = adversary_create_qp;

@@ -17,7 +17,7 @@
 #include "engine/run/service.h"
 #include "engine/qp/wqe.h"
 #include "fill.h"
-#include "met.h"
+#include "object_seed.h"
 #include "pieces.h"
 #include "quiet.h"
 
@@ -30,10 +30,10 @@
 
 enum stage {
 	STAGE_NONE, /* the slot has no WR */
-	STAGE_AWAY,
+	STAGE_SENT,
 	STAGE_MOVING,
 	STAGE_MOVED,
-	STAGE_SERVED,
+	STAGE_EXECUTED,
 	STAGE_ANSWERED,
 };
 
@@ -47,10 +47,10 @@ struct plan {
 };
 
 /* State of a WR in flight. */
-struct carried {
+struct adv_wr {
 	enum stage stage;
 	uint32_t index; /* of its send queue slot */
-	struct chance chance;
+	struct random_stream random;
 	struct plan plan;
 	uint64_t due;
 	uint32_t fetches; /* outstanding, with this one: struct run */
@@ -62,13 +62,13 @@ struct carried {
 
 struct transport {
 	const struct adversary *a;
-	struct chance chance; /* seed of the QP */
+	struct random_stream random; /* seed of the QP */
 	uint64_t posted; /* number of WRs begun so far */
 	uint64_t tick;
 	struct quiet quiet;
 	int32_t pid; /* process that began the WRs in flight */
 	uint32_t mask;
-	struct carried wr[]; /* indexed by slot & mask */
+	struct adv_wr wr[]; /* indexed by slot & mask */
 };
 
 static struct transport *transport_of(const struct urxe_qp *qp)
@@ -76,18 +76,18 @@ static struct transport *transport_of(const struct urxe_qp *qp)
 	return qp->transport_data;
 }
 
-static struct carried *carried_at(const struct transport *c, uint32_t index)
+static struct adv_wr *adv_wr_at(const struct transport *c, uint32_t index)
 {
-	return (struct carried *)&c->wr[index & c->mask];
+	return (struct adv_wr *)&c->wr[index & c->mask];
 }
 
-static struct urxe_wqe *carried_wqe(const struct urxe_qp *qp,
-				    const struct carried *m)
+static struct urxe_wqe *adv_wr_wqe(const struct urxe_qp *qp,
+				   const struct adv_wr *m)
 {
 	return m->copy ? m->copy : sq_slot(&qp->sq, m->index);
 }
 
-static void carried_forget(struct carried *m)
+static void adv_wr_forget(struct adv_wr *m)
 {
 	free(m->copy);
 	m->copy = NULL;
@@ -97,19 +97,19 @@ static void carried_forget(struct carried *m)
 /* ------------------------------------------------------- options of a WR */
 
 /* Purposes of the random numbers of one option and one WR. */
-enum { DRAW_MEETS, DRAW_AMOUNT, DRAW_PIECES, DRAW_AGAIN };
+enum { DRAW_APPLIES, DRAW_AMOUNT, DRAW_PIECES, DRAW_AGAIN };
 
-static bool drawn(const struct transport *c, const struct carried *m,
-		  enum adversary_knob knob)
+static bool draw_option(const struct transport *c, const struct adv_wr *m,
+			enum adversary_option option)
 {
-	return adversary_meets(c->a, m->chance, knob, DRAW_MEETS);
+	return adversary_applies(c->a, m->random, option, DRAW_APPLIES);
 }
 
-static uint32_t delay(const struct transport *c, const struct carried *m,
-		      enum adversary_knob knob)
+static uint32_t draw_delay(const struct transport *c, const struct adv_wr *m,
+			   enum adversary_option option)
 {
-	return 1 + chance_below(m->chance, knob, DRAW_AMOUNT,
-				c->a->knob[KNOB_ticks] + 1);
+	return 1 + random_below(m->random, option, DRAW_AMOUNT,
+				c->a->option[ADV_ticks] + 1);
 }
 
 static bool is_atomic(const struct urxe_wqe *w)
@@ -147,34 +147,35 @@ static bool can_be_divided(const struct urxe_qp *qp, const struct urxe_wqe *w)
 		 w->opcode != IBV_WR_SEND_WITH_INV));
 }
 
-static void carried_plan(const struct urxe_qp *qp, struct carried *m,
-			 const struct urxe_wqe *w)
+static void adv_wr_plan(const struct urxe_qp *qp, struct adv_wr *m,
+			const struct urxe_wqe *w)
 {
 	const struct transport *c = transport_of(qp);
 	bool local = wqe_is_local(w), reads = w->opcode == IBV_WR_RDMA_READ;
 	struct plan *p = &m->plan;
 
-	m->chance = chance_part(c->chance, c->posted);
+	m->random = random_part(c->random, c->posted);
 	*p = (struct plan){
-		.gather = reads_memory(w) && drawn(c, m, KNOB_gather),
-		.place = can_be_divided(qp, w) && drawn(c, m, KNOB_place),
-		.lines = can_be_divided(qp, w) && drawn(c, m, KNOB_lines),
-		.overtaken = is_fetch(w) && drawn(c, m, KNOB_overtake),
-		.reread = reads && w->length && drawn(c, m, KNOB_reread),
+		.gather = reads_memory(w) && draw_option(c, m, ADV_gather),
+		.place = can_be_divided(qp, w) && draw_option(c, m, ADV_place),
+		.lines = can_be_divided(qp, w) && draw_option(c, m, ADV_lines),
+		.overtaken = is_fetch(w) && draw_option(c, m, ADV_overtake),
+		.reread = reads && w->length && draw_option(c, m, ADV_reread),
 		.deliver = takes_receive(w) && qp->type != IBV_QPT_UD &&
-			   drawn(c, m, KNOB_deliver),
+			   draw_option(c, m, ADV_deliver),
 		/* a local operation completes when it was executed */
-		.complete = !local && drawn(c, m, KNOB_complete),
+		.complete = !local && draw_option(c, m, ADV_complete),
 		.lost = qp_is_unreliable(qp) && !local &&
-			drawn(c, m, KNOB_loss),
+			draw_option(c, m, ADV_loss),
 		.late = !qp_is_unreliable(qp) && !local &&
-			drawn(c, m, KNOB_retry),
-		.reorder = qp->type == IBV_QPT_UD && drawn(c, m, KNOB_reorder),
+			draw_option(c, m, ADV_retry),
+		.reorder = qp->type == IBV_QPT_UD &&
+			   draw_option(c, m, ADV_reorder),
 		.fill = reads && w->length <= FILL_MAX &&
-			drawn(c, m, KNOB_fill),
+			draw_option(c, m, ADV_fill),
 	};
-	if (is_atomic(w) && drawn(c, m, KNOB_atomic))
-		p->atomic_ns = 1 + chance_below(m->chance, KNOB_atomic,
+	if (is_atomic(w) && draw_option(c, m, ADV_atomic))
+		p->atomic_ns = 1 + random_below(m->random, ADV_atomic,
 						DRAW_AMOUNT, ATOMIC_NS);
 }
 
@@ -190,20 +191,20 @@ static bool plan_is_plain(const struct plan *p)
 }
 
 /* Return the delay of the first step, in ticks. */
-static uint64_t carried_journey(const struct transport *c,
-				const struct carried *m)
+static uint64_t adv_wr_first_delay(const struct transport *c,
+				   const struct adv_wr *m)
 {
 	const struct plan *p = &m->plan;
 	uint64_t ticks = 0;
 
 	if (p->gather)
-		ticks += delay(c, m, KNOB_gather);
+		ticks += draw_delay(c, m, ADV_gather);
 	if (p->overtaken)
-		ticks += delay(c, m, KNOB_overtake);
+		ticks += draw_delay(c, m, ADV_overtake);
 	if (p->late)
-		ticks += RETRY_DELAYS * delay(c, m, KNOB_retry);
+		ticks += RETRY_DELAYS * draw_delay(c, m, ADV_retry);
 	if (p->reorder)
-		ticks += delay(c, m, KNOB_reorder);
+		ticks += draw_delay(c, m, ADV_reorder);
 	return ticks;
 }
 
@@ -214,7 +215,7 @@ static uint64_t carried_journey(const struct transport *c,
  * and including @m; the oldest slot in flight if there is none. @m cannot
  * pass a READ or an atomic that was posted before that WR.
  */
-static uint32_t carried_fence(const struct urxe_qp *qp, const struct carried *m)
+static uint32_t adv_wr_fence(const struct urxe_qp *qp, const struct adv_wr *m)
 {
 	uint32_t i;
 
@@ -229,61 +230,61 @@ static uint32_t carried_fence(const struct urxe_qp *qp, const struct carried *m)
  * flight: UD has no order (IB 9.8.3); else the table of IB 10.8.3.3 decides
  * (engine/exec/order.h).
  */
-static bool carried_passes(const struct urxe_qp *qp, uint32_t i,
-			   const struct carried *m)
+static bool adv_wr_passes(const struct urxe_qp *qp, uint32_t i,
+			  const struct adv_wr *m)
 {
-	const struct plan *first = &carried_at(transport_of(qp), i)->plan;
+	const struct plan *first = &adv_wr_at(transport_of(qp), i)->plan;
 
 	if (qp->type == IBV_QPT_UD)
 		return first->reorder;
-	return first->overtaken && (int32_t)(i - carried_fence(qp, m)) >= 0 &&
+	return first->overtaken && (int32_t)(i - adv_wr_fence(qp, m)) >= 0 &&
 	       !order_holds(sq_slot(&qp->sq, i), sq_slot(&qp->sq, m->index));
 }
 
 /*
  * How the WRs in flight before a WR restrict it:
  *
- *	WAY_FREE	all of them are served
- *	WAY_PASSES	every WR before it that is not served may be passed;
- *			allowed only if carried_may_pass()
- *	WAY_CLOSED	it has to wait for one of them; or one has failed
+ *	MAY_START	all of them are served
+ *	MAY_PASS	every WR before it that is not served may be passed;
+ *			allowed only if adv_wr_may_pass()
+ *	MUST_WAIT	it has to wait for one of them; or one has failed
  */
-enum way { WAY_FREE, WAY_PASSES, WAY_CLOSED };
+enum order_constraint { MAY_START, MAY_PASS, MUST_WAIT };
 
-static enum way carried_way(const struct urxe_qp *qp, const struct carried *m)
+static enum order_constraint adv_wr_constraint(const struct urxe_qp *qp,
+					       const struct adv_wr *m)
 {
 	const struct transport *c = transport_of(qp);
 	const struct urxe_wqe *w;
-	enum way way = WAY_FREE;
+	enum order_constraint constraint = MAY_START;
 	uint32_t i;
 
 	for (i = qp->sq.done; i != m->index; i++) {
 		w = sq_slot(&qp->sq, i);
 		if (w->answer && w->answer != IBV_WC_SUCCESS + 1)
-			return WAY_CLOSED;
-		if (carried_at(c, i)->stage >= STAGE_SERVED)
+			return MUST_WAIT;
+		if (adv_wr_at(c, i)->stage >= STAGE_EXECUTED)
 			continue;
-		if (!carried_passes(qp, i, m))
-			return WAY_CLOSED;
-		way = WAY_PASSES;
+		if (!adv_wr_passes(qp, i, m))
+			return MUST_WAIT;
+		constraint = MAY_PASS;
 	}
-	return way;
+	return constraint;
 }
 
 /*
  * Return whether a READ or an atomic in flight before @m may still write to
  * the memory that @m sends, so that this memory must not be read yet.
  */
-static bool carried_reads_later(const struct urxe_qp *qp,
-				const struct carried *m)
+static bool adv_wr_reads_later(const struct urxe_qp *qp, const struct adv_wr *m)
 {
 	const struct transport *c = transport_of(qp);
 	uint32_t i;
 
 	for (i = qp->sq.done; i != m->index; i++)
 		if (is_fetch(sq_slot(&qp->sq, i)) &&
-		    carried_at(c, i)->stage < STAGE_SERVED &&
-		    !carried_passes(qp, i, m))
+		    adv_wr_at(c, i)->stage < STAGE_EXECUTED &&
+		    !adv_wr_passes(qp, i, m))
 			return true;
 	return false;
 }
@@ -293,11 +294,11 @@ static bool carried_reads_later(const struct urxe_qp *qp,
  * "gather" applies, the data is too long, or it must be read later. Without
  * memory for the copy the data is read later, too.
  */
-static void carried_copy(struct urxe_qp *qp, struct carried *m,
-			 const struct urxe_wqe *w)
+static void adv_wr_copy(struct urxe_qp *qp, struct adv_wr *m,
+			const struct urxe_wqe *w)
 {
 	if (m->plan.gather || !reads_memory(w) || w->length > COPY_MAX ||
-	    carried_reads_later(qp, m))
+	    adv_wr_reads_later(qp, m))
 		return;
 	m->copy = malloc(sizeof(*w) + w->length);
 	if (!m->copy)
@@ -325,9 +326,9 @@ static bool transport_follows(const struct urxe_qp *qp,
 	return qp->sq.begun - qp->sq.done < FLIGHT_MAX;
 }
 
-static bool carried_is_served(struct urxe_qp *qp, const struct carried *m)
+static bool adv_wr_will_succeed(struct urxe_qp *qp, const struct adv_wr *m)
 {
-	const struct urxe_wqe *w = carried_wqe(qp, m);
+	const struct urxe_wqe *w = adv_wr_wqe(qp, m);
 
 	return qp->type == IBV_QPT_UD ?
 		       part_check_datagram(qp, w) :
@@ -339,15 +340,17 @@ static bool carried_is_served(struct urxe_qp *qp, const struct carried *m)
  * requests in the order of their PSNs and serves none behind a request that
  * it refuses.
  */
-static bool carried_passes_served(struct urxe_qp *qp, const struct carried *m)
+static bool adv_wr_passed_will_succeed(struct urxe_qp *qp,
+				       const struct adv_wr *m)
 {
 	const struct transport *c = transport_of(qp);
-	const struct carried *first;
+	const struct adv_wr *first;
 	uint32_t i;
 
 	for (i = qp->sq.done; i != m->index; i++) {
-		first = carried_at(c, i);
-		if (first->stage == STAGE_AWAY && !carried_is_served(qp, first))
+		first = adv_wr_at(c, i);
+		if (first->stage == STAGE_SENT &&
+		    !adv_wr_will_succeed(qp, first))
 			return false;
 	}
 	return true;
@@ -355,10 +358,10 @@ static bool carried_passes_served(struct urxe_qp *qp, const struct carried *m)
 
 /* ------------------------------------------------------- steps */
 
-static enum verdict carried_execute(struct urxe_qp *qp, struct run *r,
-				    struct carried *m)
+static enum verdict adv_wr_execute(struct urxe_qp *qp, struct run *r,
+				   struct adv_wr *m)
 {
-	struct urxe_wqe *w = carried_wqe(qp, m);
+	struct urxe_wqe *w = adv_wr_wqe(qp, m);
 	enum verdict v;
 
 	if (m->plan.lost)
@@ -369,19 +372,19 @@ static enum verdict carried_execute(struct urxe_qp *qp, struct run *r,
 	return v;
 }
 
-static enum verdict carried_finish(struct urxe_qp *qp, struct run *r,
-				   struct carried *m)
+static enum verdict adv_wr_finish(struct urxe_qp *qp, struct run *r,
+				  struct adv_wr *m)
 {
 	if (m->plan.lost)
 		return WR_DROPPED;
-	return part_finish(qp, r, carried_wqe(qp, m));
+	return part_finish(qp, r, adv_wr_wqe(qp, m));
 }
 
 /*
  * Return the destination address of the data, by which pieces_cut() aligns
  * the pieces; 0 for a SEND. Of a READ only the first SGE counts.
  */
-static uint64_t carried_target(const struct urxe_wqe *w)
+static uint64_t adv_wr_target(const struct urxe_wqe *w)
 {
 	if (w->opcode == IBV_WR_RDMA_READ)
 		return w->num_sge ? w->sge[0].addr : 0;
@@ -392,29 +395,29 @@ static uint64_t carried_target(const struct urxe_wqe *w)
  * Begin the transfer of @m, which part_check() has accepted. Return
  * WR_IN_FLIGHT if it is divided into pieces, else the verdict of execute().
  */
-static enum verdict carried_divide(struct urxe_qp *qp, struct run *r,
-				   struct carried *m)
+static enum verdict adv_wr_divide(struct urxe_qp *qp, struct run *r,
+				  struct adv_wr *m)
 {
 	const struct plan *p = &m->plan;
-	struct urxe_wqe *w = carried_wqe(qp, m);
+	struct urxe_wqe *w = adv_wr_wqe(qp, m);
 
 	if (!can_be_divided(qp, w) ||
 	    !(p->place || p->lines || p->reread || p->fill || p->deliver))
-		return carried_execute(qp, r, m);
+		return adv_wr_execute(qp, r, m);
 	if (p->fill) {
 		part_fill(qp, w, FILL_BYTE);
 		m->due = transport_of(qp)->tick +
-			 delay(transport_of(qp), m, KNOB_fill);
+			 draw_delay(transport_of(qp), m, ADV_fill);
 	}
-	pieces_cut(&m->pieces, chance_part(m->chance, DRAW_PIECES),
-		   carried_target(w), w->length, !p->place);
+	pieces_cut(&m->pieces, random_part(m->random, DRAW_PIECES),
+		   adv_wr_target(w), w->length, !p->place);
 	if (!p->place && !p->lines) {
 		m->pieces.n = 1;
 		m->pieces.end[0] = w->length;
 		m->pieces.order[0] = 0;
 	}
 	m->lost_after =
-		chance_below(m->chance, KNOB_loss, DRAW_AMOUNT, m->pieces.n);
+		random_below(m->random, ADV_loss, DRAW_AMOUNT, m->pieces.n);
 	m->stage = STAGE_MOVING;
 	return WR_IN_FLIGHT;
 }
@@ -423,17 +426,17 @@ static enum verdict carried_divide(struct urxe_qp *qp, struct run *r,
  * Advance @m, all pieces of which are copied: a READ whose response is "lost"
  * starts over.
  */
-static void carried_moved(const struct transport *c, struct carried *m)
+static void adv_wr_moved(const struct transport *c, struct adv_wr *m)
 {
 	if (m->plan.reread) { /* duplicate READ: IB 9.7.5.1 */
 		m->plan.reread = false;
-		pieces_again(&m->pieces, chance_part(m->chance, DRAW_AGAIN));
-		m->due = c->tick + delay(c, m, KNOB_reread);
+		pieces_again(&m->pieces, random_part(m->random, DRAW_AGAIN));
+		m->due = c->tick + draw_delay(c, m, ADV_reread);
 		return;
 	}
 	m->stage = STAGE_MOVED;
 	if (m->plan.deliver)
-		m->due = c->tick + delay(c, m, KNOB_deliver);
+		m->due = c->tick + draw_delay(c, m, ADV_deliver);
 }
 
 /*
@@ -441,10 +444,10 @@ static void carried_moved(const struct transport *c, struct carried *m)
  * verdict that ends the WR. If a SEND cannot be copied, its other pieces are
  * skipped and part_finish() finds the error.
  */
-static enum verdict carried_move(struct urxe_qp *qp, struct run *r,
-				 struct carried *m)
+static enum verdict adv_wr_move(struct urxe_qp *qp, struct run *r,
+				struct adv_wr *m)
 {
-	const struct urxe_wqe *w = carried_wqe(qp, m);
+	const struct urxe_wqe *w = adv_wr_wqe(qp, m);
 	enum response resp;
 	uint64_t off, len;
 
@@ -470,12 +473,12 @@ static enum verdict carried_move(struct urxe_qp *qp, struct run *r,
  * Return whether @m may continue before the unserved WRs in front of it. A WR
  * that will fail, or that will be retried, waits for its turn.
  */
-static bool carried_may_pass(struct urxe_qp *qp, const struct carried *m)
+static bool adv_wr_may_pass(struct urxe_qp *qp, const struct adv_wr *m)
 {
-	const struct urxe_wqe *w = carried_wqe(qp, m);
+	const struct urxe_wqe *w = adv_wr_wqe(qp, m);
 
-	return carried_passes_served(qp, m) &&
-	       (wqe_is_local(w) || carried_is_served(qp, m));
+	return adv_wr_passed_will_succeed(qp, m) &&
+	       (wqe_is_local(w) || adv_wr_will_succeed(qp, m));
 }
 
 /*
@@ -483,49 +486,50 @@ static bool carried_may_pass(struct urxe_qp *qp, const struct carried *m)
  * more steps follow, or if @m may not pass yet; else the verdict of
  * execute().
  */
-static enum verdict carried_step(struct urxe_qp *qp, struct run *r,
-				 struct carried *m, enum way way)
+static enum verdict adv_wr_step(struct urxe_qp *qp, struct run *r,
+				struct adv_wr *m,
+				enum order_constraint constraint)
 {
 	enum verdict v;
 
-	if (way == WAY_PASSES && !carried_may_pass(qp, m))
+	if (constraint == MAY_PASS && !adv_wr_may_pass(qp, m))
 		return WR_IN_FLIGHT;
 	switch (m->stage) {
-	case STAGE_AWAY:
-		if (part_check(qp, carried_wqe(qp, m), m->fetches) == RESP_ACK)
-			return carried_divide(qp, r, m);
-		return carried_execute(qp, r, m);
+	case STAGE_SENT:
+		if (part_check(qp, adv_wr_wqe(qp, m), m->fetches) == RESP_ACK)
+			return adv_wr_divide(qp, r, m);
+		return adv_wr_execute(qp, r, m);
 	case STAGE_MOVING:
-		v = carried_move(qp, r, m);
+		v = adv_wr_move(qp, r, m);
 		if (v != WR_DONE)
 			return v;
 		if (!pieces_left(&m->pieces))
-			carried_moved(transport_of(qp), m);
+			adv_wr_moved(transport_of(qp), m);
 		return WR_IN_FLIGHT;
 	default:
-		return carried_finish(qp, r, m);
+		return adv_wr_finish(qp, r, m);
 	}
 }
 
 /* Carry out all steps that are left, at once: @m was parked between them. */
-static enum verdict carried_rest(struct urxe_qp *qp, struct run *r,
-				 struct carried *m)
+static enum verdict adv_wr_rest(struct urxe_qp *qp, struct run *r,
+				struct adv_wr *m)
 {
 	enum verdict v;
 
-	if (m->stage == STAGE_AWAY)
-		return carried_execute(qp, r, m);
+	if (m->stage == STAGE_SENT)
+		return adv_wr_execute(qp, r, m);
 	while (m->stage == STAGE_MOVING && pieces_left(&m->pieces)) {
-		v = carried_move(qp, r, m);
+		v = adv_wr_move(qp, r, m);
 		if (v != WR_DONE)
 			return v;
 	}
 	m->stage = STAGE_MOVED;
-	return carried_finish(qp, r, m);
+	return adv_wr_finish(qp, r, m);
 }
 
-static void carried_answer(struct urxe_qp *qp, struct carried *m,
-			   enum ibv_wc_status status)
+static void adv_wr_answer(struct urxe_qp *qp, struct adv_wr *m,
+			  enum ibv_wc_status status)
 {
 	free(m->copy);
 	m->copy = NULL;
@@ -538,52 +542,53 @@ static void carried_answer(struct urxe_qp *qp, struct carried *m,
  * Advance @m to SERVED. Its answer is sent at once, or late if the option
  * "complete" applies.
  */
-static void carried_served(struct urxe_qp *qp, struct carried *m)
+static void adv_wr_executed(struct urxe_qp *qp, struct adv_wr *m)
 {
 	struct transport *c = transport_of(qp);
 	uint32_t batch;
 
-	m->stage = STAGE_SERVED;
+	m->stage = STAGE_EXECUTED;
 	if (!m->plan.complete) {
-		carried_answer(qp, m, IBV_WC_SUCCESS);
+		adv_wr_answer(qp, m, IBV_WC_SUCCESS);
 		return;
 	}
 	/* round up, so that the answers of several WRs come at one tick */
-	batch = 1u << chance_below(m->chance, KNOB_complete, DRAW_PIECES, 5);
-	m->due = (c->tick + delay(c, m, KNOB_complete)) | (batch - 1);
+	batch = 1u << random_below(m->random, ADV_complete, DRAW_PIECES, 5);
+	m->due = (c->tick + draw_delay(c, m, ADV_complete)) | (batch - 1);
 }
 
 /*
  * Carry out the step of @m that is due. Return false if the queue was
  * changed: @m, and the WRs behind it, are parked.
  */
-static bool carried_go(struct urxe_qp *qp, struct carried *m, enum way way)
+static bool adv_wr_advance(struct urxe_qp *qp, struct adv_wr *m,
+			   enum order_constraint constraint)
 {
 	enum verdict v;
 	struct run r;
 
-	if (m->stage == STAGE_SERVED) {
-		carried_answer(qp, m, IBV_WC_SUCCESS);
+	if (m->stage == STAGE_EXECUTED) {
+		adv_wr_answer(qp, m, IBV_WC_SUCCESS);
 		return true;
 	}
 	run_begin(&r, qp);
 	r.fetches = m->fetches - 1; /* execute() counts this WR itself */
-	qp_guard_raise(qp, way == WAY_PASSES ?
+	qp_guard_raise(qp, constraint == MAY_PASS ?
 				   GUARD_SEND | GUARD_ANY_RKEY :
-				   requester_uses(carried_wqe(qp, m)));
-	v = carried_step(qp, &r, m, way);
+				   requester_uses(adv_wr_wqe(qp, m)));
+	v = adv_wr_step(qp, &r, m, constraint);
 	if (v == WR_RNR || v == WR_SILENT) {
-		if (way == WAY_FREE) {
+		if (constraint == MAY_START) {
 			requester_park_flight(qp, &r, m->index, v);
 			return false;
 		}
-		v = WR_IN_FLIGHT; /* changed since carried_may_pass() */
+		v = WR_IN_FLIGHT; /* changed since adv_wr_may_pass() */
 	}
 	guard_lower(qp->guard);
 	if (v == WR_FAILED)
-		carried_answer(qp, m, r.status);
+		adv_wr_answer(qp, m, r.status);
 	else if (v != WR_IN_FLIGHT)
-		carried_served(qp, m);
+		adv_wr_executed(qp, m);
 	return true;
 }
 
@@ -591,20 +596,20 @@ static bool carried_go(struct urxe_qp *qp, struct carried *m, enum way way)
 static void transport_tick(struct urxe_qp *qp)
 {
 	struct transport *c = transport_of(qp);
-	struct carried *m;
-	enum way way;
+	struct adv_wr *m;
+	enum order_constraint constraint;
 	uint32_t i;
 
 	c->tick++;
 	for (i = qp->sq.done; i != qp->sq.begun; i++) {
-		m = carried_at(c, i);
+		m = adv_wr_at(c, i);
 		if (m->index != i || m->stage == STAGE_NONE ||
 		    m->stage == STAGE_ANSWERED || m->due > c->tick)
 			continue;
-		way = carried_way(qp, m);
-		if (m->stage != STAGE_SERVED && way == WAY_CLOSED)
+		constraint = adv_wr_constraint(qp, m);
+		if (m->stage != STAGE_EXECUTED && constraint == MUST_WAIT)
 			continue;
-		if (!carried_go(qp, m, way))
+		if (!adv_wr_advance(qp, m, constraint))
 			return;
 	}
 }
@@ -612,19 +617,19 @@ static void transport_tick(struct urxe_qp *qp)
 /* ------------------------------------------------------- operations */
 
 static enum verdict transport_resume(struct urxe_qp *qp, struct run *r,
-				     struct carried *m)
+				     struct adv_wr *m)
 {
 	enum verdict v;
 
-	if (m->stage == STAGE_SERVED)
+	if (m->stage == STAGE_EXECUTED)
 		return WR_IN_FLIGHT;
 	if (m->stage == STAGE_ANSWERED) {
 		r->status = m->status;
 		return m->status ? WR_FAILED : WR_DONE;
 	}
-	v = carried_rest(qp, r, m);
+	v = adv_wr_rest(qp, r, m);
 	if (v <= WR_COMPLETED || v == WR_FAILED)
-		carried_forget(m);
+		adv_wr_forget(m);
 	return v;
 }
 
@@ -646,18 +651,18 @@ static enum verdict transport_begin(struct urxe_qp *qp, struct run *r,
 {
 	struct transport *c = transport_of(qp);
 	uint32_t index = qp->sq.begun;
-	struct carried *m = carried_at(c, index);
+	struct adv_wr *m = adv_wr_at(c, index);
 	enum verdict v;
 
 	transport_disown(qp);
 	c->tick++;
 	if (m->stage != STAGE_NONE && m->index == index)
 		return transport_resume(qp, r, m);
-	carried_forget(m);
+	adv_wr_forget(m);
 	m->index = index;
-	carried_plan(qp, m, w);
+	adv_wr_plan(qp, m, w);
 	if (index == qp->sq.done && plan_is_plain(&m->plan)) {
-		v = carried_execute(qp, r, m);
+		v = adv_wr_execute(qp, r, m);
 		c->posted += v <= WR_COMPLETED;
 		return v;
 	}
@@ -665,11 +670,11 @@ static enum verdict transport_begin(struct urxe_qp *qp, struct run *r,
 	if (needs_resources(w))
 		run_count_fetch(r, qp);
 	m->fetches = r->fetches;
-	carried_copy(qp, m, w);
-	m->stage = STAGE_AWAY;
-	m->due = c->tick + carried_journey(c, m);
+	adv_wr_copy(qp, m, w);
+	m->stage = STAGE_SENT;
+	m->due = c->tick + adv_wr_first_delay(c, m);
 	if (!service_is_me())
-		quiet_visit(&c->quiet, clock_now());
+		quiet_note_call(&c->quiet, clock_now());
 	return WR_IN_FLIGHT;
 }
 
@@ -681,7 +686,7 @@ static uint64_t transport_early(const struct urxe_qp *qp, uint64_t now)
 {
 	if (quiet_is(&transport_of(qp)->quiet, now))
 		return 0;
-	return now + QUIET_AGAIN_NS;
+	return now + QUIET_RECHECK_NS;
 }
 
 /*
@@ -692,10 +697,10 @@ static uint64_t transport_early(const struct urxe_qp *qp, uint64_t now)
 static uint32_t transport_ticks(struct transport *c, uint64_t now)
 {
 	if (!service_is_me()) {
-		quiet_visit(&c->quiet, now);
+		quiet_note_call(&c->quiet, now);
 		return 1;
 	}
-	return quiet_is_long(&c->quiet, now) ? c->a->knob[KNOB_ticks] + 1 : 0;
+	return quiet_is_long(&c->quiet, now) ? c->a->option[ADV_ticks] + 1 : 0;
 }
 
 static uint64_t transport_progress(struct urxe_qp *qp, uint64_t now)
@@ -704,16 +709,16 @@ static uint64_t transport_progress(struct urxe_qp *qp, uint64_t now)
 	uint32_t n;
 
 	transport_disown(qp);
-	if (!qp->flying)
+	if (!qp->in_flight)
 		return UINT64_MAX;
 	n = transport_ticks(c, now);
 	if (!n)
-		return now + QUIET_AGAIN_NS;
-	for (; n && qp->flying; n--)
+		return now + QUIET_RECHECK_NS;
+	for (; n && qp->in_flight; n--)
 		transport_tick(qp);
 	if (qp->stall.kind == STALL_NONE)
 		requester_run(qp);
-	if (!qp->flying)
+	if (!qp->in_flight)
 		return UINT64_MAX;
 	return service_is_me() ? now + STEP_NS : now + QUIET_NS;
 }
@@ -724,7 +729,7 @@ static void transport_cancel(struct urxe_qp *qp)
 	uint32_t i;
 
 	for (i = 0; i <= c->mask; i++)
-		carried_forget(&c->wr[i]);
+		adv_wr_forget(&c->wr[i]);
 }
 
 static const struct urxe_transport transport = {
@@ -736,8 +741,10 @@ static const struct urxe_transport transport = {
 
 static _Atomic uint64_t transports; /* number of transports created */
 
-/* Seed part for the numbers of transports; differs from all enum met_kind. */
-#define CHANCE_CARRIER MET_KINDS
+/*
+ * Seed part for the numbers of transports; differs from all enum object_kind.
+ */
+#define STREAM_TRANSPORT OBJECT_KINDS
 
 bool transport_attach(struct urxe_qp *qp, const struct adversary *a)
 {
@@ -750,9 +757,9 @@ bool transport_attach(struct urxe_qp *qp, const struct adversary *a)
 	c->a = a;
 	c->mask = qp->sq.mask;
 	c->pid = urxe_pid;
-	c->chance = chance_part(chance_part(a->chance, CHANCE_CARRIER),
+	c->random = random_part(random_part(a->random, STREAM_TRANSPORT),
 				fetch_add_relaxed(&transports, 1));
-	if (a->knob[KNOB_atomic])
+	if (a->option[ADV_atomic])
 		store_seq_cst(&qp->ctx->fabric->dev->atomics_divided, 1);
 	urxe_lock(&qp->lock);
 	qp->transport_data = c;

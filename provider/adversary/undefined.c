@@ -16,7 +16,7 @@
  * values that the provider wrote.
  */
 #include "engine/poll/poller.h"
-#include "met.h"
+#include "object_seed.h"
 #include "parts.h"
 #include "verbs/cq.h"
 
@@ -32,24 +32,24 @@ static const uint8_t opcodes[] = {
 
 /* Random values for one completion: the nth failed one of its CQ. */
 struct noise {
-	struct chance chance;
+	struct random_stream random;
 	uint64_t nth;
 	uint32_t draws;
 };
 
 static uint32_t noise_next(struct noise *n)
 {
-	return (uint32_t)chance_draw(chance_part(n->chance, n->draws++),
-				     KNOB_undefined, n->nth);
+	return (uint32_t)random_draw(random_part(n->random, n->draws++),
+				     ADV_undefined, n->nth);
 }
 
 static bool noise_begin(struct noise *n, const struct ibv_cq *cq)
 {
-	struct met *m = met_find(with, MET_CQ, cq);
+	struct object_seed *m = object_seed_find(with, OBJECT_CQ, cq);
 
-	if (!met_turn(with, m, KNOB_undefined, &n->nth))
+	if (!object_seed_decide(with, m, ADV_undefined, &n->nth))
 		return false;
-	n->chance = met_chance(m);
+	n->random = object_seed_stream(m);
 	n->draws = 0;
 	return true;
 }
@@ -135,7 +135,7 @@ void undefined_wrap(struct pabi_ops *ops, const struct adversary *a)
 {
 	next = *ops;
 	with = a;
-	if (!a->knob[KNOB_undefined])
+	if (!a->option[ADV_undefined])
 		return;
 	ops->poll_cq = undefined_poll_cq;
 	ops->create_cq_ex = undefined_create_cq_ex;
@@ -143,6 +143,6 @@ void undefined_wrap(struct pabi_ops *ops, const struct adversary *a)
 
 void undefined_opened(const struct adversary *a, struct urxe_context *ctx)
 {
-	if (a->knob[KNOB_undefined])
-		ctx->grh_noise = 1 | chance_draw(a->chance, KNOB_undefined, 0);
+	if (a->option[ADV_undefined])
+		ctx->grh_noise = 1 | random_draw(a->random, ADV_undefined, 0);
 }

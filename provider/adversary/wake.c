@@ -18,7 +18,7 @@
 #include <errno.h>
 
 #include "engine/poll/cq_arm.h"
-#include "met.h"
+#include "object_seed.h"
 #include "parts.h"
 #include "verbs/cq.h"
 
@@ -35,13 +35,13 @@ static int wake_arm(struct ibv_cq *ibcq, int solicited_only, bool kind)
 
 static int adversary_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
-	struct met *m = met_find(with, MET_CQ, ibcq);
-	bool kind = !met_turn(with, m, KNOB_arm, NULL);
+	struct object_seed *m = object_seed_find(with, OBJECT_CQ, ibcq);
+	bool kind = !object_seed_decide(with, m, ADV_arm, NULL);
 	int ret = wake_arm(ibcq, solicited_only, kind);
 
 	if (ret)
 		errno = ret;
-	else if (kind && met_turn(with, m, KNOB_wake, NULL))
+	else if (kind && object_seed_decide(with, m, ADV_wake, NULL))
 		cq_arm_again(to_ucq(ibcq));
 	return ret;
 }
@@ -50,6 +50,6 @@ void wake_wrap(struct pabi_ops *ops, const struct adversary *a)
 {
 	next = *ops;
 	with = a;
-	if (a->knob[KNOB_wake] || a->knob[KNOB_arm])
+	if (a->option[ADV_wake] || a->option[ADV_arm])
 		ops->req_notify_cq = adversary_req_notify_cq;
 }

@@ -28,7 +28,7 @@ int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 	ctx->fabric = f;
 	ctx->round = round_run;
 	maps_prepare();
-	ret = process_show_life(f);
+	ret = process_publish_liveness(f);
 	if (ret)
 		return ret;
 	ret = dm_heap_map(f);
@@ -45,7 +45,7 @@ int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 	ctx->gen = ctx->arena->gen;
 	if (ctx->arena->pid == urxe_pid && !ctx->self->foreign_pids)
 		store_relaxed(&ctx->arena->opener, process_id(f));
-	store_relaxed(&ctx->deaths, load_relaxed(&f->dev->deaths));
+	store_relaxed(&ctx->recovered_gen, load_relaxed(&f->dev->recover_gen));
 	pthread_mutex_init(&ctx->lock, NULL);
 	pthread_cond_init(&ctx->unpinned, NULL);
 	if (ctx->arena->pid != urxe_pid || ctx->self->foreign_pids)

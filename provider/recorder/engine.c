@@ -20,7 +20,7 @@
  * Return whether the request is parked and is begun again: LEFT was recorded
  * for it.
  */
-static bool is_tried_again(const struct urxe_qp *qp)
+static bool is_begun_again(const struct urxe_qp *qp)
 {
 	return qp->stall.kind != STALL_NONE;
 }
@@ -168,7 +168,7 @@ static void record_request(enum observe_point point, const struct urxe_qp *qp,
 {
 	switch (point) {
 	case OBSERVE_LEAVES:
-		if (!is_tried_again(qp))
+		if (!is_begun_again(qp))
 			record_left(qp, w);
 		break;
 	case OBSERVE_ARRIVES:

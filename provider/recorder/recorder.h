@@ -12,7 +12,7 @@
  *	engine.c	requests in the engine; reasons of failures
  *	payload.c	the first bytes of messages
  *
- * abi/rooms.c installs the recorder after all other interposers but the
+ * abi/interposers.c installs the recorder after all other interposers but the
  * adversary's undefined.c, so that it sees the calls of the program, and the
  * values that the provider returned.
  */

@@ -30,8 +30,8 @@
 #include "memory_wr.h"
 #include "verbs/qp.h"
 
-static void change_tell(enum rule rule, const struct memory *m,
-			const struct span *where, const char *text)
+static void change_report(enum rule rule, const struct memory *m,
+			  const struct span *where, const char *text)
 {
 	char name[FINDING_NAME];
 	const struct finding f = {
@@ -41,7 +41,7 @@ static void change_tell(enum rule rule, const struct memory *m,
 		.at = &m->wr->posted,
 	};
 
-	finding_tell(
+	finding_report(
 		&f, "%s: %llu bytes at 0x%llx; the WR has %llu bytes at 0x%llx",
 		text, (unsigned long long)(where->end - where->at),
 		(unsigned long long)where->at, (unsigned long long)m->spans.len,
@@ -50,8 +50,8 @@ static void change_tell(enum rule rule, const struct memory *m,
 
 /* ------------------------------------------------------- unmapped memory */
 
-static void change_tell_gone(const struct memory *m, uint64_t at, bool write,
-			     const char *text)
+static void change_report_gone(const struct memory *m, uint64_t at, bool write,
+			       const char *text)
 {
 	int saved = errno;
 	struct vma file;
@@ -68,13 +68,13 @@ static void change_tell_gone(const struct memory *m, uint64_t at, bool write,
 	 * that of a device
 	 */
 	if (vma_check(at, 1, write, &file))
-		finding_tell(&f, "%s: 0x%llx", text, (unsigned long long)at);
+		finding_report(&f, "%s: 0x%llx", text, (unsigned long long)at);
 	errno = saved;
 }
 
 /*
  * Populate the page for writing.  False: it is not writable, or the kernel
- * cannot tell; change_tell_gone() checks the mapping.
+ * cannot tell; change_report_gone() checks the mapping.
  */
 static bool page_is_writable(uint64_t page)
 {
@@ -103,9 +103,9 @@ static void change_check_writable(const struct memory *m)
 		first = s->at & mask;
 		last = (s->end - 1) & mask;
 		if (!page_is_writable(first))
-			change_tell_gone(m, s->at, true, text);
+			change_report_gone(m, s->at, true, text);
 		else if (last != first && !page_is_writable(last))
-			change_tell_gone(m, s->end - 1, true, text);
+			change_report_gone(m, s->end - 1, true, text);
 	}
 }
 
@@ -123,14 +123,15 @@ void change_begin(struct memory *m)
 	}
 	m->before = snapshot_take(&m->spans, &missing);
 	if (missing)
-		change_tell_gone(m, missing, false, "the buffer is not mapped");
+		change_report_gone(m, missing, false,
+				   "the buffer is not mapped");
 }
 
 void change_posted(struct memory *m)
 {
 	uint64_t missing;
 
-	if (m->use == MEMORY_RECEIVE && !m->before && !m->met)
+	if (m->use == MEMORY_RECEIVE && !m->before && !m->unchecked)
 		m->before = snapshot_take(&m->spans, &missing);
 }
 
@@ -148,7 +149,7 @@ static bool mr_is_open(const struct shadow_mr *mr, const struct memory *m)
 	if (mr->dm || mr->imported || !mr->addr)
 		return true; /* its addresses are not known */
 	for (i = 0; i < m->spans.n; i++)
-		if (span_meets(&m->spans.span[i], &all))
+		if (span_overlaps(&m->spans.span[i], &all))
 			return true;
 	return false;
 }
@@ -196,7 +197,7 @@ static bool change_is_known(const struct memory *m)
 		known = false;
 		other = wr->memory;
 		if (other)
-			other->met = true;
+			other->unchecked = true;
 	}
 	return known;
 }
@@ -229,25 +230,25 @@ static bool change_is_near(const struct memory *m, const struct span *where,
 					  snapshot_block(m->before, first));
 }
 
-static void change_tell_which(const struct memory *m, const struct span *where,
-			      uint64_t first)
+static void change_report_which(const struct memory *m,
+				const struct span *where, uint64_t first)
 {
 	if (m->use == MEMORY_FETCH)
-		change_tell(
+		change_report(
 			RULE_fetch_written, m, where,
 			"the result changed before the completion was polled");
 	else if (m->use == MEMORY_RECEIVE)
-		change_tell(
+		change_report(
 			change_is_near(m, where, first) ? RULE_receive_written :
 							  RULE_receive_touched,
 			m, where,
 			"bytes behind the message changed while the receive was posted");
 	else if (memory_is_answered(m))
-		change_tell(
+		change_report(
 			RULE_source_reused, m, where,
 			"the buffer changed after a message arrived and before the completion was polled");
 	else
-		change_tell(
+		change_report(
 			RULE_source_changed, m, where,
 			"the buffer changed before the completion was polled");
 }
@@ -260,12 +261,12 @@ static struct memory *change_last(const struct memory *m)
 {
 	const struct flight_entry *e;
 	struct memory *last = NULL;
-	struct flight_look l;
+	struct flight_iter l;
 	int i;
 
 	for (i = 0; i < m->spans.n; i++) {
-		flight_look_begin(&l, &memory_sources, &m->spans.span[i], 0);
-		while ((e = flight_look_next(&l)))
+		flight_iter_begin(&l, &memory_sources, &m->spans.span[i], 0);
+		while ((e = flight_iter_next(&l)))
 			if (e->of->q == m->q &&
 			    (!last || e->of->wr->nth > last->wr->nth))
 				last = e->of;
@@ -277,7 +278,7 @@ static struct memory *change_last(const struct memory *m)
  * The earlier WR is checked now: the program may have changed the bytes for m
  * already, and an unsignaled WR may have no completion of its own.
  */
-void change_again(const struct memory *m)
+void change_check_earlier(const struct memory *m)
 {
 	struct memory *last;
 
@@ -295,8 +296,8 @@ void change_check(struct memory *m, const struct ibv_wc *wc)
 
 	if (m->use == MEMORY_FETCH)
 		m->before = fetch_take(m);
-	if (!m->before || m->met || (wc && wc->status != IBV_WC_SUCCESS) ||
-	    !memory_is_at_work(m->q))
+	if (!m->before || m->unchecked ||
+	    (wc && wc->status != IBV_WC_SUCCESS) || !memory_is_at_work(m->q))
 		return;
 	first = known ? change_first(m, wc) : -1;
 	if (first < 0)
@@ -307,19 +308,19 @@ void change_check(struct memory *m, const struct ibv_wc *wc)
 		break;
 	case SNAPSHOT_MISSING:
 		if (m->use == MEMORY_SOURCE && memory_is_answered(m))
-			change_tell(
+			change_report(
 				RULE_source_reused, m, &where,
 				"the buffer was unmapped after a message arrived and before the completion was polled");
 		else
-			change_tell_gone(
+			change_report_gone(
 				m, where.at, false,
 				"the buffer was unmapped before the completion was polled");
-		m->met = true; /* report it once */
+		m->unchecked = true; /* report it once */
 		break;
 	case SNAPSHOT_CHANGED:
 		if (!change_is_peers(m))
-			change_tell_which(m, &where, (uint64_t)first);
-		m->met = true; /* report it once */
+			change_report_which(m, &where, (uint64_t)first);
+		m->unchecked = true; /* report it once */
 		break;
 	}
 }

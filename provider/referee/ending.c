@@ -51,8 +51,8 @@ static enum rule ending_rule(const struct shadow *s,
 	}
 }
 
-static void ending_tell(const struct shadow *s, const struct shadow_queue *q,
-			const struct shadow_wr *wr)
+static void ending_report(const struct shadow *s, const struct shadow_queue *q,
+			  const struct shadow_wr *wr)
 {
 	char name[FINDING_NAME], other[FINDING_NAME];
 	const struct finding f = {
@@ -63,8 +63,8 @@ static void ending_tell(const struct shadow *s, const struct shadow_queue *q,
 		.here = true,
 	};
 
-	finding_tell(&f, "is destroyed or changed while a WR uses it: %s",
-		     queue_wr_name(q, wr, other));
+	finding_report(&f, "is destroyed or changed while a WR uses it: %s",
+		       queue_wr_name(q, wr, other));
 }
 
 /* Report the first such WR of each queue. */
@@ -80,6 +80,6 @@ void memory_ending(struct shadow *s)
 		for (wr = q->head; wr && !wr_needs(wr, s); wr = wr->next)
 			;
 		if (wr && memory_is_at_work(q))
-			ending_tell(s, q, wr);
+			ending_report(s, q, wr);
 	}
 }

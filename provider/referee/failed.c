@@ -3,8 +3,8 @@
  * Reports of WRs that fail and of verbs that fail, with the reasons that
  * URXE_LOG=1 prints.
  *
- * failed_look() is called for each completion with an error, under
- * referee_lock().  refused_tell() is called by the log (engine/core/log.h) in
+ * failed_check() is called for each completion with an error, under
+ * referee_lock().  refused_report() is called by the log (engine/core/log.h) in
  * the thread whose verb fails, and needs no lock.
  */
 #include <stdio.h>
@@ -17,14 +17,14 @@
 #include "verbs/qp.h"
 
 /* Report "failed with LOC_PROT_ERR: REASON; usual cause: CAUSE". */
-static void failed_tell(struct finding *f, const struct urxe_reason *r,
-			const char *status)
+static void failed_report(struct finding *f, const struct urxe_reason *r,
+			  const char *status)
 {
 	char why[300];
 
 	reason_text(r, why, sizeof(why));
-	finding_tell(f, "%s: %s; usual cause: %s", status, why,
-		     reason_cause(r));
+	finding_report(f, "%s: %s; usual cause: %s", status, why,
+		       reason_cause(r));
 }
 
 /*
@@ -36,8 +36,8 @@ static bool flushed_by_peer(const struct urxe_reason *r, uint32_t qpn)
 	return r->qpn && r->qpn != qpn;
 }
 
-void failed_look(const struct shadow_qp *q, const struct shadow_queue *queue,
-		 const struct shadow_wr *wr, const struct ibv_wc *wc)
+void failed_check(const struct shadow_qp *q, const struct shadow_queue *queue,
+		  const struct shadow_wr *wr, const struct ibv_wc *wc)
 {
 	char name[FINDING_NAME], status[80];
 	struct finding f = { .rule = RULE_wr_failed,
@@ -62,9 +62,9 @@ void failed_look(const struct shadow_qp *q, const struct shadow_queue *queue,
 		snprintf(status, sizeof(status), "failed with %s",
 			 reason_status_name(wc->status));
 	if (known)
-		failed_tell(&f, &r, status);
+		failed_report(&f, &r, status);
 	else
-		finding_tell(&f, "%s", status);
+		finding_report(&f, "%s", status);
 }
 
 /*
@@ -87,7 +87,7 @@ static const char *verb_in(const char *text, char verb[FINDING_NAME])
 							     text;
 }
 
-static void refused_tell(uint32_t qpn, bool refusal, const char *text)
+static void refused_report(uint32_t qpn, bool refusal, const char *text)
 {
 	char verb[FINDING_NAME] = "a verb";
 	const struct finding f = { .rule = RULE_verb_refused,
@@ -99,10 +99,10 @@ static void refused_tell(uint32_t qpn, bool refusal, const char *text)
 	if (!refusal)
 		return;
 	text = verb_in(text, verb);
-	finding_tell(&f, "%s", text);
+	finding_report(&f, "%s", text);
 }
 
 void failed_watch(void)
 {
-	urxe_log_also(refused_tell);
+	urxe_log_also(refused_report);
 }

@@ -22,7 +22,7 @@ static const char *const leaving_text[] = {
 	[AT_EXIT] = "the process ended",
 };
 
-static void leave_tell(struct shadow *s, enum leaving when)
+static void leave_report(struct shadow *s, enum leaving when)
 {
 	char name[FINDING_NAME];
 	struct finding f = { .rule = RULE_object_left,
@@ -30,9 +30,9 @@ static void leave_tell(struct shadow *s, enum leaving when)
 			     .at_is = "created",
 			     .at_exit = when == AT_EXIT };
 
-	unacked_look(s, when == AT_EXIT);
+	unacked_check(s, when == AT_EXIT);
 	f.object = shadow_name(s, name);
-	finding_tell(&f, "was not destroyed before %s", leaving_text[when]);
+	finding_report(&f, "was not destroyed before %s", leaving_text[when]);
 }
 
 /*
@@ -41,16 +41,16 @@ static void leave_tell(struct shadow *s, enum leaving when)
  * the program's own messages; only errors of WRs that were not polled are
  * reported.
  */
-static void leave_look(struct shadow *s, enum leaving when, bool failed)
+static void leave_check_object(struct shadow *s, enum leaving when, bool failed)
 {
 	if (s->inherited)
 		return;
 	if (s->type == SHADOW_QP) {
 		limits_end(to_shadow_qp(s));
-		unpolled_look(to_shadow_qp(s), failed);
+		unpolled_check(to_shadow_qp(s), failed);
 	}
 	if (!failed)
-		leave_tell(s, when);
+		leave_report(s, when);
 }
 
 /* Check all objects when the process exits. */
@@ -61,7 +61,7 @@ static void leave_end(int status)
 	if (!referee_lock_at_last())
 		return;
 	for (s = shadow_first(); s; s = s->next)
-		leave_look(s, AT_EXIT, status != 0);
+		leave_check_object(s, AT_EXIT, status != 0);
 	referee_unlock();
 	finding_end();
 }
@@ -97,7 +97,7 @@ static void leave_objects(const struct ibv_context *context,
 		prev = s->prev;
 		if (s->context != context || s->type < first || s->type > last)
 			continue;
-		leave_look(s, AT_CLOSE, false);
+		leave_check_object(s, AT_CLOSE, false);
 		shadow_free(shadow_take_out(s->type, s->handle));
 	}
 }

@@ -29,7 +29,7 @@ void limits_posted(struct shadow_queue *q, const struct shadow_wr *wr)
 		return;
 	f.object = shadow_name(&c->s, name);
 	f.at = &c->s.made;
-	finding_tell(
+	finding_report(
 		&f,
 		"can overrun: it has %u entries, and %u outstanding WRs will complete in it",
 		c->cqe, c->pending);
@@ -59,9 +59,10 @@ static void limits_refused(const struct shadow_qp *q)
 	    q->s.inherited || !qp_sends(q->qp))
 		return;
 	f.object = shadow_name(&q->s, name);
-	finding_tell(&f,
-		     "the send queue is full of %u WRs, none of which is signaled: no completion will free an entry",
-		     q->sq.count);
+	finding_report(
+		&f,
+		"the send queue is full of %u WRs, none of which is signaled: no completion will free an entry",
+		q->sq.count);
 }
 
 /* ------------------------------------------------------- receives */
@@ -82,7 +83,7 @@ static bool qp_waits_for_receive(const struct shadow_qp *q)
 	return waits;
 }
 
-static void limits_look_for_rnr(struct shadow_qp *q)
+static void limits_check_rnr(struct shadow_qp *q)
 {
 	if (q->rnr_since || !qp_waits_for_receive(q))
 		return;
@@ -91,7 +92,7 @@ static void limits_look_for_rnr(struct shadow_qp *q)
 	q->rnr_since = clock_now();
 }
 
-void limits_went_on(struct shadow_qp *q)
+void limits_rnr_ended(struct shadow_qp *q)
 {
 	if (!q->rnr_since)
 		return;
@@ -105,7 +106,7 @@ void limits_answered(struct shadow_qp *q, int ret)
 	if (ret == ENOMEM)
 		limits_refused(q);
 	else if (!ret)
-		limits_look_for_rnr(q);
+		limits_check_rnr(q);
 	referee_unlock();
 }
 
@@ -119,7 +120,7 @@ void limits_end(const struct shadow_qp *q)
 	if (!q->rnr_times || q->s.inherited)
 		return;
 	f.object = shadow_name(&q->s, name);
-	finding_tell(
+	finding_report(
 		&f,
 		"found no posted receive on QP 0x%x (%u times, %llu ms of waiting in total)",
 		q->dest_qpn, q->rnr_times,
@@ -129,17 +130,17 @@ void limits_end(const struct shadow_qp *q)
 /* Reported once, because the limit is that of the process. */
 void limits_memlock(const struct shadow_mr *m)
 {
-	static bool told;
+	static bool reported;
 	uint64_t bytes, limit;
 	char name[FINDING_NAME];
 	const struct finding f = { .rule = RULE_memlock_exceeded,
 				   .object = shadow_name(&m->s, name),
 				   .here = true };
 
-	if (told || !memlock_exceeded(&bytes, &limit))
+	if (reported || !memlock_exceeded(&bytes, &limit))
 		return;
-	told = true;
-	finding_tell(
+	reported = true;
+	finding_report(
 		&f,
 		"the MRs of this process now have %llu bytes, and RLIMIT_MEMLOCK is %llu",
 		(unsigned long long)bytes, (unsigned long long)limit);

@@ -22,7 +22,7 @@ void limits_answered(struct shadow_qp *q, int ret);
  * A WR of the send queue completed, or the QP was reset: it no longer waits
  * for a receive.  Under referee_lock().
  */
-void limits_went_on(struct shadow_qp *q);
+void limits_rnr_ended(struct shadow_qp *q);
 /* The MR was registered or re-registered.  Under referee_lock(). */
 void limits_memlock(const struct shadow_mr *m);
 /*

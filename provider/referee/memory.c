@@ -26,7 +26,7 @@
 
 struct flight_table memory_sources, memory_targets, memory_remotes,
 	memory_reads;
-uint64_t memory_heard; /* journal position at the last polled receive */
+uint64_t memory_received_at; /* journal position at the last polled receive */
 
 /* Return the context and the PD (*pd) of the WRs of a queue. */
 static struct urxe_context *memory_context(const struct shadow_queue *q,
@@ -159,7 +159,7 @@ void memory_posting(struct shadow_queue *q, struct shadow_wr *wr)
 		return;
 	wr->memory = m;
 	overlap_check(m);
-	change_again(m);
+	change_check_earlier(m);
 	change_begin(m);
 	t = m->use == MEMORY_SOURCE ? &memory_sources : &memory_targets;
 	for (i = 0; ok && i < m->spans.n && !wr->is_inline; i++)
@@ -193,13 +193,13 @@ void memory_done(struct shadow_queue *q, struct shadow_wr *wr,
 	/*
 	 * A message from the peer may confirm all WRs that this QP posted
 	 * before.  It may also mean that earlier WRITEs of any QP or process
-	 * have arrived (memory_heard).
+	 * have arrived (memory_received_at).
 	 */
 	qp = q->is_srq ? shadow_qp_numbered(q->owner->context, wc->qp_num) :
 			 to_shadow_qp(q->owner);
 	if (qp) {
 		qp->sq.answered = qp->sq.posted;
-		memory_heard = journal_now(to_uqp(qp->qp)->ctx);
+		memory_received_at = journal_now(to_uqp(qp->qp)->ctx);
 	}
 }
 
@@ -265,7 +265,7 @@ void memory_after_fork(void)
 			m = wr->memory;
 			if (!m)
 				continue;
-			m->met = true;
+			m->unchecked = true;
 			m->written = 0; /* the parent calls journal_done() */
 		}
 }

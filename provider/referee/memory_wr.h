@@ -27,7 +27,7 @@ struct memory {
 	 * Changes are not checked (any more): another outstanding WR has, or
 	 * may have, the same bytes; or a change was reported.
 	 */
-	bool met;
+	bool unchecked;
 	struct snapshot *before; /* NULL: none was taken */
 	struct urxe_context *ctx;
 	uint64_t since; /* journal position when it was posted */
@@ -46,7 +46,7 @@ extern struct flight_table memory_sources, memory_targets, memory_remotes,
  * The journal position when this process last polled the completion of a
  * receive.
  */
-extern uint64_t memory_heard;
+extern uint64_t memory_received_at;
 
 /*
  * Was the WR posted before a message was received?  The message may be the
@@ -72,7 +72,7 @@ void change_posted(struct memory *m);
  * Before the post: if m sends from a buffer that an earlier WR of its queue
  * is sending, check that buffer for changes.
  */
-void change_again(const struct memory *m);
+void change_check_earlier(const struct memory *m);
 /* At the completion: report a change since the snapshot. */
 void change_check(struct memory *m, const struct ibv_wc *wc);
 /* fetch.c: take the snapshot of the result; NULL: there is none. */

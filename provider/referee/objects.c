@@ -42,12 +42,12 @@ static void made(enum shadow_type type, const void *handle,
  * Checks before the destruction: of a connection, and of events that are not
  * acknowledged, for which the real verb would wait.  Without a lock.
  */
-static void look_before(struct shadow *s)
+static void check_before_destroy(struct shadow *s)
 {
 	if (!s)
 		return;
 	if (s->type == SHADOW_QP)
-		pair_look(to_shadow_qp(s));
+		pair_check(to_shadow_qp(s));
 	unacked_wait(s);
 }
 
@@ -59,7 +59,7 @@ static struct shadow *ending(enum shadow_type type, const void *handle)
 	referee_lock();
 	s = shadow_find(type, handle);
 	referee_unlock();
-	look_before(s);
+	check_before_destroy(s);
 	referee_lock();
 	s = shadow_take_out(type, handle);
 	if (s) {
@@ -67,7 +67,7 @@ static struct shadow *ending(enum shadow_type type, const void *handle)
 		memory_ending(s);
 		if (type == SHADOW_QP) {
 			limits_end(to_shadow_qp(s));
-			unpolled_look(to_shadow_qp(s), false);
+			unpolled_check(to_shadow_qp(s), false);
 		}
 	}
 	referee_unlock();
@@ -515,10 +515,10 @@ static void qp_keep(struct shadow_qp *q, const struct ibv_qp_attr *attr,
 		return;
 	if (attr->qp_state == IBV_QPS_RTR) {
 		stack_take(&q->connected);
-		q->looked = q->looked_reads = q->reads = false;
+		q->compared = q->compared_reads = q->reads = false;
 	}
 	if (attr->qp_state == IBV_QPS_RESET) {
-		limits_went_on(q);
+		limits_rnr_ended(q);
 		queue_forget(&q->sq);
 		queue_forget(&q->rq);
 	}

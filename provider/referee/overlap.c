@@ -115,7 +115,7 @@ static enum rule overlap_of_remotes(const struct memory *m,
 			       overlap_of_reads(m, span, e) :
 			       RULES;
 	return (writes || wrote) && !memory_is_answered(other) &&
-			       other->since >= memory_heard ?
+			       other->since >= memory_received_at ?
 		       RULE_remote_overlap :
 		       RULES;
 }
@@ -141,7 +141,7 @@ static void overlap_note(struct overlap *o, enum rule rule,
 	o->common.end = span->end < e->span.end ? span->end : e->span.end;
 }
 
-static void overlap_tell(const struct overlap *o, const struct memory *m)
+static void overlap_report(const struct overlap *o, const struct memory *m)
 {
 	static const char *const text[RULES] = {
 		[RULE_targets_overlap] = "writes the same bytes as",
@@ -168,10 +168,10 @@ static void overlap_tell(const struct overlap *o, const struct memory *m)
 
 	if (o->rule == RULE_source_received && m->use == MEMORY_SOURCE)
 		what = "sends bytes that will be written by";
-	finding_tell(&f, "%s %s (%llu bytes at 0x%llx)", what,
-		     queue_wr_name(o->other->q, o->other->wr, other),
-		     (unsigned long long)(o->common.end - o->common.at),
-		     (unsigned long long)o->common.at);
+	finding_report(&f, "%s %s (%llu bytes at 0x%llx)", what,
+		       queue_wr_name(o->other->q, o->other->wr, other),
+		       (unsigned long long)(o->common.end - o->common.at),
+		       (unsigned long long)o->common.at);
 }
 
 /* ------------------------------------------------------- the tables */
@@ -184,10 +184,10 @@ static void overlap_look(struct overlap *o, const struct memory *m,
 			 const struct flight_table *t, overlap_fn *fn)
 {
 	const struct flight_entry *e;
-	struct flight_look l;
+	struct flight_iter l;
 
-	flight_look_begin(&l, t, span, key);
-	while ((e = flight_look_next(&l)))
+	flight_iter_begin(&l, t, span, key);
+	while ((e = flight_iter_next(&l)))
 		overlap_note(o, fn(m, span, e), span, e);
 }
 
@@ -195,18 +195,18 @@ static void overlap_look(struct overlap *o, const struct memory *m,
  * The same for the local ranges of m.  The bytes of overlapping WRs may
  * change from now on, so mark the WRs (met).
  */
-static void overlap_look_here(struct overlap *o, struct memory *m,
-			      const struct flight_table *t, overlap_fn *fn)
+static void overlap_check_local(struct overlap *o, struct memory *m,
+				const struct flight_table *t, overlap_fn *fn)
 {
 	const struct flight_entry *e;
-	struct flight_look l;
+	struct flight_iter l;
 	int s;
 
 	for (s = 0; s < m->spans.n; s++) {
 		overlap_look(o, m, &m->spans.span[s], 0, t, fn);
-		flight_look_begin(&l, t, &m->spans.span[s], 0);
-		while ((e = flight_look_next(&l)))
-			m->met = e->of->met = true;
+		flight_iter_begin(&l, t, &m->spans.span[s], 0);
+		while ((e = flight_iter_next(&l)))
+			m->unchecked = e->of->unchecked = true;
 	}
 }
 
@@ -215,7 +215,7 @@ static void overlap_look_here(struct overlap *o, struct memory *m,
  * were posted before this process last received a message are skipped: the
  * message may mean that they have arrived.
  */
-static void overlap_look_elsewhere(const struct memory *m)
+static void overlap_check_other_processes(const struct memory *m)
 {
 	struct journal_other other;
 	char name[FINDING_NAME];
@@ -226,9 +226,9 @@ static void overlap_look_elsewhere(const struct memory *m)
 	};
 
 	if (wr_is(m->wr, WQE_WRITE_OPS) &&
-	    journal_other_writes(m->ctx, m->wr->rkey, &m->remote, memory_heard,
-				 &other))
-		finding_tell(
+	    journal_other_writes(m->ctx, m->wr->rkey, &m->remote,
+				 memory_received_at, &other))
+		finding_report(
 			&f,
 			"writes the same bytes of the rkey as QP 0x%x of process %d (%llu bytes at 0x%llx)",
 			other.qpn, other.pid,
@@ -241,10 +241,10 @@ void overlap_check(struct memory *m)
 	struct overlap o = { .rule = RULES };
 
 	if (m->use == MEMORY_SOURCE) {
-		overlap_look_here(&o, m, &memory_targets, overlap_of_source);
+		overlap_check_local(&o, m, &memory_targets, overlap_of_source);
 	} else {
-		overlap_look_here(&o, m, &memory_targets, overlap_of_targets);
-		overlap_look_here(&o, m, &memory_sources, overlap_of_target);
+		overlap_check_local(&o, m, &memory_targets, overlap_of_targets);
+		overlap_check_local(&o, m, &memory_sources, overlap_of_target);
 	}
 	if (m->remote.at != m->remote.end) {
 		overlap_look(&o, m, &m->remote, m->wr->rkey, &memory_remotes,
@@ -253,7 +253,7 @@ void overlap_check(struct memory *m)
 			     overlap_of_reads);
 	}
 	if (o.rule != RULES)
-		overlap_tell(&o, m);
+		overlap_report(&o, m);
 	else if (m->remote.at != m->remote.end)
-		overlap_look_elsewhere(m);
+		overlap_check_other_processes(m);
 }

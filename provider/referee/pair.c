@@ -43,7 +43,7 @@ static bool pair_read(struct urxe_qp *qp, struct ends *e)
 	return known;
 }
 
-static void pair_tell_mtu(const struct shadow_qp *q, const struct ends *e)
+static void pair_report_mtu(const struct shadow_qp *q, const struct ends *e)
 {
 	char name[FINDING_NAME];
 	struct finding f = { .rule = RULE_mtu_mismatch,
@@ -51,11 +51,11 @@ static void pair_tell_mtu(const struct shadow_qp *q, const struct ends *e)
 			     .at_is = "connected" };
 
 	f.object = shadow_name(&q->s, name);
-	finding_tell(&f, "path_mtu is %u, but that of QP 0x%x is %u",
-		     128u << e->mtu, e->qpn, 128u << e->other_mtu);
+	finding_report(&f, "path_mtu is %u, but that of QP 0x%x is %u",
+		       128u << e->mtu, e->qpn, 128u << e->other_mtu);
 }
 
-static void pair_tell_reads(const struct shadow_qp *q, const struct ends *e)
+static void pair_report_reads(const struct shadow_qp *q, const struct ends *e)
 {
 	char name[FINDING_NAME];
 	struct finding f = { .rule = RULE_rd_atomic_mismatch,
@@ -63,30 +63,30 @@ static void pair_tell_reads(const struct shadow_qp *q, const struct ends *e)
 			     .at_is = "connected" };
 
 	f.object = shadow_name(&q->s, name);
-	finding_tell(
+	finding_report(
 		&f,
 		"READs or atomics were posted with max_rd_atomic %u, but QP 0x%x has max_dest_rd_atomic %u",
 		e->reads, e->qpn, e->other_reads);
 }
 
-void pair_look(struct shadow_qp *q)
+void pair_check(struct shadow_qp *q)
 {
 	struct ends e;
 
 	if ((q->type != IBV_QPT_RC && q->type != IBV_QPT_UC) ||
-	    q->s.inherited || (q->looked && (q->looked_reads || !q->reads)))
+	    q->s.inherited || (q->compared && (q->compared_reads || !q->reads)))
 		return;
 	if (!pair_read(to_uqp(q->qp), &e))
 		return;
 	referee_lock();
-	if (!q->looked && e.mtu != e.other_mtu && e.other_mtu &&
+	if (!q->compared && e.mtu != e.other_mtu && e.other_mtu &&
 	    e.other_mtu <= IBV_MTU_4096)
-		pair_tell_mtu(q, &e);
-	q->looked = true;
-	if (q->reads && !q->looked_reads) {
-		q->looked_reads = true;
+		pair_report_mtu(q, &e);
+	q->compared = true;
+	if (q->reads && !q->compared_reads) {
+		q->compared_reads = true;
 		if (e.reads > e.other_reads)
-			pair_tell_reads(q, &e);
+			pair_report_reads(q, &e);
 	}
 	referee_unlock();
 }

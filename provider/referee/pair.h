@@ -13,4 +13,4 @@
  * atomic was posted.  Called after each post to the send queue and before the
  * QP is destroyed, without referee_lock(), which it takes.
  */
-void pair_look(struct shadow_qp *q);
+void pair_check(struct shadow_qp *q);

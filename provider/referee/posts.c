@@ -115,7 +115,7 @@ void posts_done(struct shadow_qp *q, uint64_t first, int ret, const void *bad)
 	}
 	limits_answered(q, ret);
 	queue_post_end(&q->sq);
-	pair_look(q);
+	pair_check(q);
 }
 
 /*

@@ -212,9 +212,9 @@ void queue_complete(struct shadow_queue *q, const struct shadow_qp *of,
 	if (!wr)
 		return; /* the WR has no shadow */
 	if (wc->status != IBV_WC_SUCCESS)
-		failed_look(of, q, wr, wc);
+		failed_check(of, q, wr, wc);
 	if (q->is_send) {
-		limits_went_on(to_shadow_qp(q->owner));
+		limits_rnr_ended(to_shadow_qp(q->owner));
 		/* the WRs before it are done as well */
 		while (q->head != wr) {
 			memory_done(q, q->head, NULL);

@@ -27,7 +27,7 @@ void referee_lock(void)
 
 void referee_unlock(void)
 {
-	unmapped_tell();
+	unmapped_report();
 	pthread_mutex_unlock(&lock);
 	finding_write_out();
 }

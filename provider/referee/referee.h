@@ -4,7 +4,7 @@
  * and a real device may not (rules.h).
  *
  * It is a layer of interposers in front of the verbs, installed if URXE_CHECK
- * is set; provider/abi/rooms.c has the order of the layers.  It keeps a
+ * is set; provider/abi/interposers.c has the order of the layers.  It keeps a
  * shadow, a record, of each object that the program creates (shadow.h), and
  * of each WR from its post until its completion is polled (queue.h).  It
  * checks the shadows in the interposed verbs and in the fork and exit

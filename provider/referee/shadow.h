@@ -97,7 +97,7 @@ struct shadow_qp {
 	uint32_t dest_qpn; /* of ibv_modify_qp */
 	struct stack connected; /* stack of the transition to RTR */
 	bool reads; /* a READ or an atomic was posted */
-	bool looked, looked_reads; /* compared with the peer's QP; pair.c */
+	bool compared, compared_reads; /* compared with the peer's QP; pair.c */
 	/* waits for receives of the peer (RNR); limits.c */
 	uint32_t rnr_times;
 	uint64_t rnr_since, rnr_ns; /* begin of a wait, or 0; sum of all */

@@ -181,7 +181,7 @@ static bool is_still_there(const struct gone *g)
 	       !vma_check(g->at, g->len, false, &file) && file.shared;
 }
 
-static void gone_tell(struct gone *g)
+static void gone_report(struct gone *g)
 {
 	char name[FINDING_NAME];
 	const struct finding f = {
@@ -193,7 +193,7 @@ static void gone_tell(struct gone *g)
 
 	if (is_still_there(g))
 		return;
-	finding_tell(
+	finding_report(
 		&f,
 		"%s of %llu bytes at 0x%llx removed %llu bytes of the MR while it was registered",
 		g->call, (unsigned long long)g->len, (unsigned long long)g->at,
@@ -215,13 +215,13 @@ static bool noted_take(struct gone *g)
 	return n;
 }
 
-void unmapped_tell(void)
+void unmapped_report(void)
 {
 	int saved = errno;
 	struct gone g;
 
 	while (load_relaxed(&noted_n) && noted_take(&g))
-		gone_tell(&g);
+		gone_report(&g);
 	errno = saved;
 }
 
@@ -257,7 +257,7 @@ void unmapped_after_fork_parent(void)
 	if (!fork_is_known || fork_is_known() || !forked_mr(&m))
 		return;
 	f.object = shadow_name(&m.s, name);
-	finding_tell(
+	finding_report(
 		&f,
 		"the process forked, but called neither ibv_fork_init nor ibv_is_fork_initialized");
 }

@@ -33,7 +33,7 @@ void unmapped_watch(struct shadow_mr *m);
 void unmapped_forget(struct shadow_mr *m);
 
 /* Report what was recorded.  Under referee_lock(). */
-void unmapped_tell(void);
+void unmapped_report(void);
 
 /*
  * Called before and after fork(2), under referee_lock().  MRs of the parent

@@ -19,7 +19,7 @@
 #include "verbs/qp.h"
 
 /* How long to wait for another thread to acknowledge events. */
-#define PATIENCE_MS 3000
+#define TIMEOUT_MS 3000
 #define STEP_MS 10
 
 /* ------------------------------------------------------- completions */
@@ -56,7 +56,7 @@ static void left_count(struct urxe_cq *cq, uint32_t qpn, struct left *l)
 	gate_unlock(&cq->gate);
 }
 
-void unpolled_look(const struct shadow_qp *q, bool errors_only)
+void unpolled_check(const struct shadow_qp *q, bool errors_only)
 {
 	struct left l = { 0 };
 	char name[FINDING_NAME];
@@ -71,14 +71,15 @@ void unpolled_look(const struct shadow_qp *q, bool errors_only)
 		left_count(to_ucq(q->rcq->cq), q->s.number, &l);
 	f.rule = RULE_error_unpolled;
 	if (l.errors)
-		finding_tell(
+		finding_report(
 			&f,
 			"wr_id 0x%llx failed (%s), and its completion was never polled",
 			(unsigned long long)l.wr_id,
 			reason_status_name(l.status));
 	f.rule = RULE_completion_unpolled;
 	if (l.others && !errors_only)
-		finding_tell(&f, "%u completions were never polled", l.others);
+		finding_report(&f, "%u completions were never polled",
+			       l.others);
 }
 
 /* ------------------------------------------------------- events */
@@ -162,11 +163,11 @@ static void unacked_beyond(const struct finding *f, const struct shadow *s,
 {
 	char text[160];
 
-	finding_tell(f, "%d more events were acknowledged than delivered%s", -n,
-		     acked_elsewhere(s, n, text));
+	finding_report(f, "%d more events were acknowledged than delivered%s",
+		       -n, acked_elsewhere(s, n, text));
 }
 
-void unacked_look(const struct shadow *s, bool at_exit)
+void unacked_check(const struct shadow *s, bool at_exit)
 {
 	char name[FINDING_NAME], text[160];
 	struct finding f = { .rule = RULE_event_unacked,
@@ -177,20 +178,20 @@ void unacked_look(const struct shadow *s, bool at_exit)
 	f.object = shadow_name(s, name);
 	f.at_exit = at_exit && n > 0;
 	if (n > 0)
-		finding_tell(&f, "%d events were never acknowledged%s", n,
-			     acked_elsewhere(s, n, text));
+		finding_report(&f, "%d events were never acknowledged%s", n,
+			       acked_elsewhere(s, n, text));
 	else if (n < 0)
 		unacked_beyond(&f, s, n);
 }
 
 /*
- * Wait at most PATIENCE_MS for other threads to acknowledge, and return the
+ * Wait at most TIMEOUT_MS for other threads to acknowledge, and return the
  * count of unacknowledged events.  Cancellation is disabled meanwhile.
  */
 static int32_t unacked_after(int32_t (*count)(const void *of), const void *of)
 {
 	const struct timespec step = { .tv_nsec = STEP_MS * 1000000 };
-	const uint64_t late = clock_now() + PATIENCE_MS * 1000000ull;
+	const uint64_t late = clock_now() + TIMEOUT_MS * 1000000ull;
 	int cancel, saved = errno;
 	int32_t n;
 
@@ -271,7 +272,7 @@ void unacked_wait(struct shadow *s)
 	referee_lock();
 	f.object = shadow_name(s, name);
 	if (n > 0) {
-		finding_tell(
+		finding_report(
 			&f,
 			"the destroy verb waits forever for the acknowledgement of %d event%s%s",
 			n, n == 1 ? "" : "s", acked_elsewhere(s, n, text));
@@ -315,7 +316,7 @@ static void unacked_wait_cm(const char *call, const void *id,
 		return;
 	n = count(id, &event);
 	referee_lock();
-	finding_tell(
+	finding_report(
 		&f,
 		"waits forever for the acknowledgement of %u event%s of its rdma_cm_id; the last one is RDMA_CM_EVENT_%s",
 		n, n == 1 ? "" : "s", reason_cm_event_name(event));

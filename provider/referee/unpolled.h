@@ -14,7 +14,7 @@
  * or the process exits.  Report its completions in its CQs; @errors_only:
  * only those with an error.  Under referee_lock().
  */
-void unpolled_look(const struct shadow_qp *q, bool errors_only);
+void unpolled_check(const struct shadow_qp *q, bool errors_only);
 
 /*
  * The object is about to be destroyed.  Wait at most 3 s (PATIENCE_MS) until
@@ -28,7 +28,7 @@ void unacked_wait(struct shadow *s);
  * The object is left.  @at_exit: at exit of the process, else when its
  * context is closed.  Report unacknowledged events.  Under referee_lock().
  */
-void unacked_look(const struct shadow *s, bool at_exit);
+void unacked_check(const struct shadow *s, bool at_exit);
 
 /* Do the same for calls of librdmacm, by way of the preload library. */
 void unacked_watch_cm(void);

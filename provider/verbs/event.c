@@ -39,7 +39,7 @@ void urxe_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-		why_tell(to_uqp(event->element.qp));
+		why_log_broken(to_uqp(event->element.qp));
 		break;
 	default:
 		break;

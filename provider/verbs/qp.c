@@ -282,7 +282,7 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 		return 0;
 	}
 	urxe_lock(&qp->lock);
-	why_tell(qp);
+	why_log_broken(qp);
 	counters_flush(qp);
 	vqp_stop_counting(vqp);
 	last = xrc_put_handle(vqp);

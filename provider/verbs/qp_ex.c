@@ -452,7 +452,7 @@ struct ibv_qp *urxe_create_qp_ex(struct ibv_context *ctx,
 		return urxe_fail(ret, "ibv_create_qp_ex");
 	qp = vqp_create(ctx, a);
 	if (qp && a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
-		to_uqp(qp)->deaf_to_itself = a->create_flags;
+		to_uqp(qp)->block_own_mcast = a->create_flags;
 	if (qp && a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		qp_ex_set_calls(to_vqp(qp), a->send_ops_flags);
 	return qp;

@@ -17,7 +17,7 @@
 #include "engine/core/log.h"
 #include "engine/mem/peer.h"
 #include "engine/run/quiesce.h"
-#include "engine/qp/taken.h"
+#include "engine/qp/stored_receive.h"
 #include "shared/bitmap.h"
 #include "verbs.h"
 #include "xrc.h"
@@ -284,7 +284,7 @@ static void xrc_end_target(struct urxe_vqp *vqp)
 
 	store_seq_cst(&vqp->qp.sh->conn, 0);
 	quiesce_qp(f, p->arena, vqp->qp.qpn, 0);
-	taken_flush_target(&vqp->qp, p);
+	stored_receive_flush_target(&vqp->qp, p);
 	/* if the creator's context has died, its QPs are freed with it */
 	if (!fabric_context_alive(f, p->slot, p->gen))
 		return;

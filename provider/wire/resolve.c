@@ -10,14 +10,14 @@
 #include "wire/neighbour.h"
 
 /* The kernel queries three times, one second apart. */
-#define PATIENCE_MS 3000
+#define TIMEOUT_MS 3000
 
 /*
  * Return true if the destination is on another host; *own is the source GID
  * entry.
  */
-static bool leads_away(const struct urxe_context *ctx,
-		       const struct ibv_ah_attr *attr, struct urxe_gid *own)
+static bool dest_is_remote(const struct urxe_context *ctx,
+			   const struct ibv_ah_attr *attr, struct urxe_gid *own)
 {
 	const struct ibv_global_route *g = &attr->grh;
 
@@ -35,10 +35,10 @@ int resolve_neighbour(const struct urxe_context *ctx,
 	struct urxe_gid own;
 	int err;
 
-	if (!leads_away(ctx, attr, &own))
+	if (!dest_is_remote(ctx, attr, &own))
 		return 0;
 	err = -neighbour_wait(attr->grh.dgid.raw, own.raw, own.ifindex,
-			      PATIENCE_MS);
+			      TIMEOUT_MS);
 	/* other errors are reported when packets are sent */
 	if (err != ETIMEDOUT && err != ENETUNREACH && err != EHOSTUNREACH)
 		return 0;

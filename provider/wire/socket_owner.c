@@ -22,7 +22,7 @@
  * Retry period of candidates.  Nothing wakes a candidate when the socket
  * owner is stopped.
  */
-#define AGAIN_NS 100000000ull
+#define RETRY_NS 100000000ull
 /*
  * Idle time after which the socket owner drops stale QPs and rechecks its
  * ownership.
@@ -32,11 +32,11 @@
  * Failed binds before a message is printed: an ending process may still have
  * the port.
  */
-#define PATIENCE 20
+#define BIND_FAILURES_MAX 20
 /* Busy rounds of the own socket between two polls of the group sockets. */
-#define TURNS 16
+#define GROUPS_POLL_ROUNDS 16
 
-struct wire_holder {
+struct socket_owner {
 	struct urxe_context *ctx;
 	pthread_t thread;
 	_Atomic bool stop;
@@ -45,82 +45,85 @@ struct wire_holder {
 	uint8_t gid[16];
 	struct wire_server *server;
 	unsigned int failures;
-	/* socket owner last seen stopped, and its `turns` */
-	uint32_t suspect, turns;
+	/* socket owner last seen stopped, and its `batches` */
+	uint32_t suspect, batches;
 };
 
 /* ------------------------------------------------------- election */
 
 /*
- * Return true if process `who` was stopped at two checks and its `turns` did
+ * Return true if process `who` was stopped at two checks and its `batches` did
  * not change in between, since a debugger may stop it for a moment only.  A
  * needless replacement does no harm, but loses packets.
  */
-static bool is_stopped(struct wire_holder *h, uint32_t who)
+static bool is_stopped(struct socket_owner *h, uint32_t who)
 {
 	struct urxe_fabric *f = h->ctx->fabric;
-	const struct urxe_wire_seat *seat = seat_of(f, who);
-	uint32_t turns = seat ? load_relaxed(&seat->turns) : 0;
-	bool again = h->suspect == who && h->turns == turns;
+	const struct urxe_owner_slot *owner_slot = owner_slot_of(f, who);
+	uint32_t batches = owner_slot ? load_relaxed(&owner_slot->batches) : 0;
+	bool twice = h->suspect == who && h->batches == batches;
 
 	h->suspect = 0;
-	if (!process_thread_is_stopped(f, who,
-				       seat ? load_relaxed(&seat->tid) : 0))
+	if (!process_thread_is_stopped(
+		    f, who, owner_slot ? load_relaxed(&owner_slot->tid) : 0))
 		return false;
 	h->suspect = who;
-	h->turns = turns;
-	return again;
+	h->batches = batches;
+	return twice;
 }
 
 /*
  * Become the socket owner, if there is none, or it is dead or stopped.  *who
- * is the current owner.  `holding` admits one thread of the process at a
- * time; it stays set until that thread knows that it was replaced.
+ * is the current owner.  `is_socket_owner` admits one thread of the process at
+ * a time; it stays set until that thread knows that it was replaced.
  */
-static bool holder_take(struct wire_holder *h, uint32_t *who)
+static bool socket_owner_take(struct socket_owner *h, uint32_t *who)
 {
 	struct urxe_fabric *f = h->ctx->fabric;
-	_Atomic uint32_t *word = &f->dev->wire.holder;
+	_Atomic uint32_t *word = &f->dev->wire.socket_owner;
 	const uint32_t me = process_id(f);
 
 	*who = load_acquire(word);
-	if (!me || *who == me || exchange_acquire(&f->self->holding, true))
+	if (!me || *who == me ||
+	    exchange_acquire(&f->self->is_socket_owner, true))
 		return false;
 	if ((!*who || process_is_dead(f, *who) || is_stopped(h, *who)) &&
 	    cas_seq_cst(word, who, me))
 		return true;
-	store_release(&f->self->holding, false);
+	store_release(&f->self->is_socket_owner, false);
 	return false;
 }
 
 /* Give up ownership and wake the candidates. */
-static void holder_give(struct wire_holder *h)
+static void socket_owner_give_up(struct socket_owner *h)
 {
 	struct urxe_fabric *f = h->ctx->fabric;
 	uint32_t me = process_id(f);
 
-	cas_seq_cst(&f->dev->wire.holder, &me, 0);
-	store_release(&f->self->holding, false);
-	futex_wake(&f->dev->wire.holder, INT_MAX);
+	cas_seq_cst(&f->dev->wire.socket_owner, &me, 0);
+	store_release(&f->self->is_socket_owner, false);
+	futex_wake(&f->dev->wire.socket_owner, INT_MAX);
 }
 
 /*
  * Wait until process `who` ends or gives up ownership, or until the retry
  * period ends.
  */
-static void holder_wait(struct wire_holder *h, uint32_t seen, uint32_t who)
+static void socket_owner_wait(struct socket_owner *h, uint32_t seen,
+			      uint32_t who)
 {
 	struct urxe_fabric *f = h->ctx->fabric;
 	struct futex_word words[3];
 	uint32_t n = 0;
 
 	if (who && event_count_takes_words() && process_watch(f, who, words)) {
-		words[2] = (struct futex_word){ &f->dev->wire.holder, who };
+		words[2] =
+			(struct futex_word){ &f->dev->wire.socket_owner, who };
 		n = 3;
 	}
-	event_count_wait_words(&h->wake, seen, words, n, AGAIN_NS);
+	event_count_wait_words(&h->wake, seen, words, n, RETRY_NS);
 	if (n)
-		process_pass_on(words, 2);
+		process_wake_others(words, 2);
 }
 
 /* ------------------------------------------------------- the socket */
@@ -129,7 +132,7 @@ static void holder_wait(struct wire_holder *h, uint32_t seen, uint32_t who)
  * Report on stderr that nothing is received.  This is always printed: a user
  * who set URXE_WIRE must not assume that the wire works.
  */
-static void holder_say(struct wire_holder *h, int err)
+static void socket_owner_log_error(struct socket_owner *h, int err)
 {
 	char text[INET6_ADDRSTRLEN] = "?";
 	const bool v4 = wire_gid_is_ipv4(h->gid);
@@ -142,7 +145,7 @@ static void holder_say(struct wire_holder *h, int err)
 		err == EADDRINUSE ? " (by rxe or another fabric?)" : "");
 }
 
-static bool holder_open(struct wire_holder *h)
+static bool socket_owner_open(struct socket_owner *h)
 {
 	int err = -server_make(h->ctx, h->gid, &h->server);
 
@@ -151,26 +154,27 @@ static bool holder_open(struct wire_holder *h)
 		return true;
 	}
 	h->failures++;
-	if (h->failures == (err == EADDRINUSE ? PATIENCE : 1))
-		holder_say(h, err);
+	if (h->failures == (err == EADDRINUSE ? BIND_FAILURES_MAX : 1))
+		socket_owner_log_error(h, err);
 	return false;
 }
 
-static void holder_hold(struct wire_holder *h)
+static void socket_owner_serve(struct socket_owner *h)
 {
 	struct wire_server *s = h->server;
 	struct pollfd fds[2 + URXE_MAX_MCAST_GRP] = {
 		{ .fd = s->in.fd, .events = POLLIN },
 		{ .fd = h->bell, .events = POLLIN },
 	};
-	unsigned int turns = 0;
+	unsigned int rounds = 0;
 	int ms;
 
-	store_relaxed(&s->seat.sh->tid, (uint32_t)syscall(SYS_gettid));
-	while (!load_acquire(&h->stop) && seat_holds(&s->seat)) {
+	store_relaxed(&s->owner_slot.sh->tid, (uint32_t)syscall(SYS_gettid));
+	while (!load_acquire(&h->stop) &&
+	       owner_slot_is_current(&s->owner_slot)) {
 		if (!server_run(s))
 			ms = IDLE_MS;
-		else if (++turns % TURNS || !s->groups.n)
+		else if (++rounds % GROUPS_POLL_ROUNDS || !s->groups.n)
 			continue;
 		else
 			ms = 0;
@@ -178,56 +182,56 @@ static void holder_hold(struct wire_holder *h)
 		if (poll(fds, 2 + s->groups.n, ms) > 0)
 			server_run_groups(s, fds + 2);
 		else if (ms)
-			server_look_after(s);
+			server_check_cached(s);
 	}
 }
 
-static void holder_release(struct wire_holder *h)
+static void socket_owner_release(struct socket_owner *h)
 {
 	server_free(h->server);
 	h->server = NULL;
-	holder_give(h);
+	socket_owner_give_up(h);
 }
 
 /*
  * Become the socket owner and open the socket.  Returns false if another
  * process, *who, is the owner, or if the socket cannot be opened (*who is 0).
  */
-static bool holder_try(struct wire_holder *h, uint32_t *who)
+static bool socket_owner_try(struct socket_owner *h, uint32_t *who)
 {
-	if (!holder_take(h, who))
+	if (!socket_owner_take(h, who))
 		return false;
-	if (holder_open(h))
+	if (socket_owner_open(h))
 		return true;
-	holder_give(h);
+	socket_owner_give_up(h);
 	*who = 0;
 	return false;
 }
 
-static void *holder_main(void *arg)
+static void *socket_owner_main(void *arg)
 {
-	struct wire_holder *h = arg;
+	struct socket_owner *h = arg;
 	uint32_t seen, who;
 
 	for (;;) {
 		seen = event_count_read(&h->wake);
-		process_show_life(h->ctx->fabric);
+		process_publish_liveness(h->ctx->fabric);
 		if (h->server) {
-			holder_hold(h);
-			holder_release(h);
+			socket_owner_serve(h);
+			socket_owner_release(h);
 		}
 		if (load_acquire(&h->stop))
 			return NULL;
-		if (!holder_try(h, &who))
-			holder_wait(h, seen, who);
+		if (!socket_owner_try(h, &who))
+			socket_owner_wait(h, seen, who);
 	}
 }
 
 /* ------------------------------------------------------- life */
 
-void holder_start(struct urxe_context *ctx, const uint8_t gid[16])
+void socket_owner_start(struct urxe_context *ctx, const uint8_t gid[16])
 {
-	struct wire_holder *h = calloc(1, sizeof(*h));
+	struct socket_owner *h = calloc(1, sizeof(*h));
 	uint32_t who;
 
 	if (!h)
@@ -237,28 +241,28 @@ void holder_start(struct urxe_context *ctx, const uint8_t gid[16])
 	h->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	/* at once, so that packets are received when the device is open */
 	if (h->bell >= 0) {
-		holder_try(h, &who);
-		if (thread_start(&h->thread, holder_main, h)) {
-			ctx->holder = h;
+		socket_owner_try(h, &who);
+		if (thread_start(&h->thread, socket_owner_main, h)) {
+			ctx->socket_owner = h;
 			return;
 		}
 	}
 	urxe_note(
 		"wire: cannot create a thread; packets of other hosts are received only if another process of the fabric owns the socket");
 	if (h->server)
-		holder_release(h);
+		socket_owner_release(h);
 	if (h->bell >= 0)
 		close(h->bell);
 	free(h);
 }
 
-void holder_stop(struct urxe_context *ctx)
+void socket_owner_stop(struct urxe_context *ctx)
 {
-	struct wire_holder *h = ctx->holder;
+	struct socket_owner *h = ctx->socket_owner;
 
 	if (!h)
 		return;
-	ctx->holder = NULL;
+	ctx->socket_owner = NULL;
 	store_release(&h->stop, true);
 	eventfd_write(h->bell, 1);
 	event_count_ring(&h->wake);
@@ -267,13 +271,13 @@ void holder_stop(struct urxe_context *ctx)
 	free(h);
 }
 
-void holder_after_fork(struct urxe_context *ctx)
+void socket_owner_after_fork(struct urxe_context *ctx)
 {
-	struct wire_holder *h = ctx->holder;
+	struct socket_owner *h = ctx->socket_owner;
 
 	if (!h)
 		return;
-	ctx->holder = NULL;
+	ctx->socket_owner = NULL;
 	close(h->bell);
 	if (h->server)
 		server_disown(h->server);

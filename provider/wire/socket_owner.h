@@ -4,12 +4,12 @@
  * open with a wire, that reads the fabric's UDP socket.  Each context has a
  * thread that is a candidate; at most one thread of a process is the owner.
  *
- * dev->wire.holder contains the process id of the socket owner.  A candidate
- * replaces 0, or the id of a dead process, by compare-and-swap (seq_cst).
- * The kernel wakes the candidates when the socket owner's process ends
- * (robust futexes, process_watch).  The responder state is in shared memory
- * (shared/wire.h), so an owner change loses only packets, which requesters
- * retransmit.
+ * dev->wire.socket_owner contains the process id of the socket owner.  A
+ * candidate replaces 0, or the id of a dead process, by compare-and-swap
+ * (seq_cst).  The kernel wakes the candidates when the socket owner's process
+ * ends (robust futexes, process_watch).  The responder state is in shared
+ * memory (shared/wire.h), so an owner change loses only packets, which
+ * requesters retransmit.
  *
  * Every 100 ms a candidate also checks whether the socket owner is stopped,
  * which is visible in the same PID namespace only, and replaces it then.  The
@@ -28,14 +28,14 @@
 #include "engine/core/context.h"
 
 /* Start the candidate thread of ctx for the socket at address gid. */
-void holder_start(struct urxe_context *ctx, const uint8_t gid[16]);
+void socket_owner_start(struct urxe_context *ctx, const uint8_t gid[16]);
 /*
  * Stop the thread of ctx.  If this process is the socket owner through ctx,
  * it gives up ownership.  No effect if there is no thread.
  */
-void holder_stop(struct urxe_context *ctx);
+void socket_owner_stop(struct urxe_context *ctx);
 /*
  * In the child of a fork: forget the thread, which is the parent's, and close
  * the copies of its descriptors.
  */
-void holder_after_fork(struct urxe_context *ctx);
+void socket_owner_after_fork(struct urxe_context *ctx);

@@ -8,7 +8,7 @@
 
 #include "engine/core/log.h"
 #include "wire/socket/groups.h"
-#include "fate.h"
+#include "tx_fault.h"
 #include "socket_owner.h"
 #include "wire/socket/port.h"
 #include "wire/requester/roce_requester.h"
@@ -60,17 +60,17 @@ void wire_opened(struct urxe_context *ctx)
 {
 	ctx->has_wire = wire_address();
 	if (ctx->has_wire)
-		holder_start(ctx, address);
+		socket_owner_start(ctx, address);
 }
 
 void wire_closing(struct urxe_context *ctx)
 {
-	holder_stop(ctx);
+	socket_owner_stop(ctx);
 }
 
 void wire_after_fork(struct urxe_context *ctx)
 {
-	holder_after_fork(ctx);
+	socket_owner_after_fork(ctx);
 	port_after_fork();
 }
 
@@ -141,8 +141,8 @@ static struct ibv_qp *wire_create_qp_ex(struct ibv_context *ctx,
  * Return true if the modify connects the QP with another host.  A QP that is
  * already connected keeps its transport.
  */
-static bool leads_away(const struct urxe_qp *qp, const struct ibv_qp_attr *a,
-		       int mask)
+static bool modify_is_remote(const struct urxe_qp *qp,
+			     const struct ibv_qp_attr *a, int mask)
 {
 	const struct ibv_global_route *g = &a->ah_attr.grh;
 
@@ -182,7 +182,7 @@ static int wire_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 {
 	struct urxe_qp *qp = to_uqp(ibqp);
 	struct wire_requester *r = NULL;
-	bool away = leads_away(qp, attr, mask);
+	bool away = modify_is_remote(qp, attr, mask);
 	int ret = 0;
 
 	if (away)
@@ -270,7 +270,7 @@ static int wire_query_port(struct ibv_context *ctx, uint8_t port,
 
 void wire_wrap(struct pabi_ops *ops)
 {
-	fate_begin();
+	tx_fault_begin();
 	next = *ops;
 	ops->query_port = wire_query_port;
 	ops->create_ah = wire_create_ah;

@@ -26,7 +26,7 @@ static const struct pabi_family families[] = {
 #define FAMILIES ((int)(sizeof(families) / sizeof(*families)))
 
 /* The slots of each private ABI are numbered from 0 without gaps. */
-START_TEST(no_gap)
+START_TEST(slots_have_no_gap)
 {
 	unsigned int column = families[_i].column;
 	int i, slot, next = 0;
@@ -45,7 +45,7 @@ START_TEST(no_gap)
 END_TEST
 
 /* The operations are in alphabetical order. */
-START_TEST(alphabetical)
+START_TEST(operations_in_alphabetical_order)
 {
 	int i;
 
@@ -55,7 +55,7 @@ START_TEST(alphabetical)
 END_TEST
 
 /* An operation that a private ABI has is in all later ones. */
-START_TEST(nothing_went_away)
+START_TEST(later_abis_keep_operations)
 {
 	int i, k;
 
@@ -72,9 +72,9 @@ int main(void)
 	SRunner *r = srunner_create(s);
 	int failed;
 
-	tcase_add_loop_test(c, no_gap, 0, FAMILIES);
-	tcase_add_test(c, alphabetical);
-	tcase_add_test(c, nothing_went_away);
+	tcase_add_loop_test(c, slots_have_no_gap, 0, FAMILIES);
+	tcase_add_test(c, operations_in_alphabetical_order);
+	tcase_add_test(c, later_abis_keep_operations);
 	suite_add_tcase(s, c);
 	srunner_run_all(r, CK_NORMAL);
 	failed = srunner_ntests_failed(r);

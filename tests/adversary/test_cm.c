@@ -61,7 +61,7 @@ START_TEST(connect_before_route)
 END_TEST
 
 /* Without "cm" it succeeds. */
-START_TEST(without_it_is_there)
+START_TEST(connect_before_route_without_cm)
 {
 	int i;
 
@@ -99,7 +99,7 @@ static bool second_is_first(void)
 }
 
 /* With "cm", events of different ids of a channel overtake each other. */
-START_TEST(ids_overtake)
+START_TEST(events_of_ids_reordered)
 {
 	int i;
 
@@ -110,7 +110,7 @@ START_TEST(ids_overtake)
 END_TEST
 
 /* Without "cm" they do not. */
-START_TEST(without_they_do_not)
+START_TEST(events_of_ids_in_order_without_cm)
 {
 	int i;
 
@@ -184,7 +184,7 @@ START_TEST(message_before_established)
 END_TEST
 
 /* Without "cm" ESTABLISHED is first. */
-START_TEST(without_it_is_established)
+START_TEST(established_before_message_without_cm)
 {
 	int i;
 
@@ -227,7 +227,7 @@ START_TEST(disconnected_before_data)
 END_TEST
 
 /* Without "cm" it is delayed until the data is polled. */
-START_TEST(without_data_are_first)
+START_TEST(data_before_disconnected_without_cm)
 {
 	int i;
 
@@ -266,7 +266,7 @@ static void connect_and_end(void)
 }
 
 /* With "cm", the events of one id stay in order. */
-START_TEST(one_id_in_order)
+START_TEST(events_of_one_id_in_order)
 {
 	int i;
 
@@ -277,7 +277,7 @@ START_TEST(one_id_in_order)
 END_TEST
 
 /* Delayed events are removed when their id is destroyed. */
-START_TEST(destroyed_before_it_comes)
+START_TEST(destroy_removes_delayed_events)
 {
 	struct rdma_event_channel *ch;
 	struct sockaddr_in a = ip4(7471);
@@ -297,7 +297,7 @@ START_TEST(destroyed_before_it_comes)
 END_TEST
 
 /* Delayed events move with their id to another channel. */
-START_TEST(migrated_before_it_comes)
+START_TEST(migrate_moves_delayed_events)
 {
 	struct sockaddr_in a = ip4(7471);
 	struct rdma_event_channel *ch;
@@ -333,7 +333,7 @@ static void die_connecting(int fd, void *arg)
  * A sleeping listener gets a delayed event although the process that caused
  * it was killed.
  */
-START_TEST(raised_by_the_dead)
+START_TEST(delayed_event_of_killed_process)
 {
 	struct sockaddr_in a = ip4(0);
 	struct rdma_cm_id *listener;
@@ -353,7 +353,7 @@ START_TEST(raised_by_the_dead)
 END_TEST
 
 /* With "early", another thread gets events before the command returns. */
-START_TEST(before_the_command_returns)
+START_TEST(event_before_command_returns)
 {
 	setenv("URXE_ADVERSARY", "7,none,early=1000", 1);
 	ck_assert_int_gt(early_events(20), 0);
@@ -366,17 +366,17 @@ int main(void)
 
 	may_leak();
 	add(s, connect_before_route);
-	add(s, without_it_is_there);
-	add(s, ids_overtake);
-	add(s, without_they_do_not);
+	add(s, connect_before_route_without_cm);
+	add(s, events_of_ids_reordered);
+	add(s, events_of_ids_in_order_without_cm);
 	add(s, message_before_established);
-	add(s, without_it_is_established);
+	add(s, established_before_message_without_cm);
 	add(s, disconnected_before_data);
-	add(s, without_data_are_first);
-	add(s, one_id_in_order);
-	add(s, destroyed_before_it_comes);
-	add(s, migrated_before_it_comes);
-	add(s, raised_by_the_dead);
-	add(s, before_the_command_returns);
+	add(s, data_before_disconnected_without_cm);
+	add(s, events_of_one_id_in_order);
+	add(s, destroy_removes_delayed_events);
+	add(s, migrate_moves_delayed_events);
+	add(s, delayed_event_of_killed_process);
+	add(s, event_before_command_returns);
 	return run_suite(s);
 }

@@ -63,7 +63,7 @@ static bool extra_event(struct duo *d)
  * With "wake", a channel gets an extra event for a completion that was
  * polled.
  */
-START_TEST(extra_events)
+START_TEST(option_wake)
 {
 	struct ibv_wc wc;
 	struct duo d;
@@ -83,7 +83,7 @@ START_TEST(extra_events)
 END_TEST
 
 /* Without "wake" it does not. */
-START_TEST(no_extra_events)
+START_TEST(no_extra_events_without_wake)
 {
 	struct duo d;
 	int i;
@@ -118,7 +118,7 @@ static bool second_event(struct duo *d)
 }
 
 /* With "arm", arming raises no event for completions already in the CQ. */
-START_TEST(armed_for_the_next)
+START_TEST(option_arm)
 {
 	struct duo d;
 	int i;
@@ -131,7 +131,7 @@ START_TEST(armed_for_the_next)
 END_TEST
 
 /* Without "arm" it does. */
-START_TEST(armed_for_what_is_there)
+START_TEST(arm_announces_present_without_arm)
 {
 	struct duo d;
 	int i;
@@ -147,7 +147,7 @@ END_TEST
  * A CQ that is armed for solicited events gets no extra event for an
  * unsolicited message.
  */
-START_TEST(unsolicited)
+START_TEST(no_extra_event_for_unsolicited)
 {
 	struct duo d;
 
@@ -161,7 +161,7 @@ START_TEST(unsolicited)
 END_TEST
 
 /* A CQ can be destroyed while its extra event is not fetched. */
-START_TEST(destroyed_with_events)
+START_TEST(cq_destroyed_with_extra_event)
 {
 	struct duo d;
 
@@ -175,7 +175,7 @@ END_TEST
  * The loop of ibv_get_cq_event(3) is woken by each message.  At most two
  * extra events are left at the end.
  */
-START_TEST(none_is_lost)
+START_TEST(no_wakeup_lost)
 {
 	struct ibv_wc wc;
 	struct duo d;
@@ -221,7 +221,7 @@ static double write_ten(const char *knobs)
 }
 
 /* With "slow", posts and polls take at least 0.1 ms each. */
-START_TEST(verbs_take_their_time)
+START_TEST(option_slow)
 {
 	ck_assert_double_ge(write_ten("slow=1000"), 10 * (0.1 + 0.1));
 }
@@ -234,7 +234,7 @@ static double write_quickly(int i)
 }
 
 /* Without "slow" they do not. */
-START_TEST(without_they_do_not)
+START_TEST(no_delay_without_slow)
 {
 	expect_within(10 * (0.1 + 0.1), write_quickly, 0);
 }
@@ -294,7 +294,7 @@ static double write_ten_ex(const char *knobs)
 }
 
 /* With "slow", the verbs of extended QPs and CQs do so, too. */
-START_TEST(extended_ones_take_their_time)
+START_TEST(option_slow_extended_verbs)
 {
 	ck_assert_double_ge(write_ten_ex("slow=1000"), 10 * (0.1 + 0.1));
 }
@@ -307,7 +307,7 @@ static double write_quickly_ex(int i)
 }
 
 /* Without "slow" they do not. */
-START_TEST(extended_ones_do_not)
+START_TEST(no_delay_without_slow_extended)
 {
 	expect_within(10 * (0.1 + 0.1), write_quickly_ex, 0);
 }
@@ -317,16 +317,16 @@ int main(void)
 {
 	Suite *s = suite("events");
 
-	add_loop(s, extra_events, WHERE_COUNT);
-	add_loop(s, no_extra_events, WHERE_COUNT);
-	add_loop(s, armed_for_the_next, WHERE_COUNT);
-	add_loop(s, armed_for_what_is_there, WHERE_COUNT);
-	add_loop(s, unsolicited, WHERE_COUNT);
-	add_loop(s, destroyed_with_events, WHERE_COUNT);
-	add_loop(s, none_is_lost, WHERE_COUNT);
-	add(s, verbs_take_their_time);
-	add(s, without_they_do_not);
-	add(s, extended_ones_take_their_time);
-	add(s, extended_ones_do_not);
+	add_loop(s, option_wake, WHERE_COUNT);
+	add_loop(s, no_extra_events_without_wake, WHERE_COUNT);
+	add_loop(s, option_arm, WHERE_COUNT);
+	add_loop(s, arm_announces_present_without_arm, WHERE_COUNT);
+	add_loop(s, no_extra_event_for_unsolicited, WHERE_COUNT);
+	add_loop(s, cq_destroyed_with_extra_event, WHERE_COUNT);
+	add_loop(s, no_wakeup_lost, WHERE_COUNT);
+	add(s, option_slow);
+	add(s, no_delay_without_slow);
+	add(s, option_slow_extended_verbs);
+	add(s, no_delay_without_slow_extended);
 	return run(s);
 }

@@ -13,7 +13,7 @@
 #include "with.h"
 
 #define ROUNDS 60
-#define KNOBS                                                                    \
+#define ADV_OPTIONS                                                              \
 	"gather=500,place=500,overtake=1000,reread=%d,deliver=500,complete=500," \
 	"retry=100"
 
@@ -22,7 +22,7 @@ static void open_duo(struct duo *d, int reread)
 	struct opts o = default_opts();
 	char knobs[200];
 
-	snprintf(knobs, sizeof(knobs), KNOBS, reread);
+	snprintf(knobs, sizeof(knobs), ADV_OPTIONS, reread);
 	with_knobs(knobs);
 	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 }
@@ -250,7 +250,7 @@ START_TEST(write_send)
 END_TEST
 
 /* Messages arrive, and WRs complete at both ends, in order. */
-START_TEST(sends)
+START_TEST(sends_in_order)
 {
 	static const int ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM,
 				   IBV_WR_SEND_WITH_IMM };
@@ -281,7 +281,7 @@ END_TEST
  * An error is reported in the order of the queue, and the WRs behind it are
  * not executed.
  */
-START_TEST(errors)
+START_TEST(errors_in_order)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -324,7 +324,7 @@ static void open_with(struct duo *d, const char *knobs, int without)
  * With "reread", the data of a READ is replaced by later values before the
  * completion.
  */
-START_TEST(reread)
+START_TEST(option_reread)
 {
 	unsigned int i, newer = 0;
 	struct ibv_wc wc;
@@ -351,7 +351,7 @@ END_TEST
  * With "fill", the destination of a READ is overwritten (0xa5) before the
  * data arrives.
  */
-START_TEST(fill)
+START_TEST(option_fill)
 {
 	unsigned int i, filled = 0;
 	struct ibv_wc wc;
@@ -513,7 +513,7 @@ START_TEST(atomics_are_atomic)
 END_TEST
 
 /* WRs behind a READ or atomic that is refused are not executed. */
-START_TEST(nothing_passes_the_refused)
+START_TEST(nothing_passes_a_refused_wr)
 {
 	struct duo d;
 	unsigned int i;
@@ -544,7 +544,7 @@ END_TEST
  * More outstanding READs than max_dest_rd_atomic of the responder fail with
  * REM_INV_REQ_ERR.  With a fence not more are outstanding.
  */
-START_TEST(resources)
+START_TEST(rd_atomic_resources)
 {
 	struct opts o = default_opts();
 	struct ibv_send_wr wr[5];
@@ -580,15 +580,15 @@ int main(void)
 	add(s, fence_between);
 	add(s, send_overtakes_read);
 	add(s, send_read);
-	add_loop(s, nothing_passes_the_refused, 3);
-	add_loop(s, resources, 4);
+	add_loop(s, nothing_passes_a_refused_wr, 3);
+	add_loop(s, rd_atomic_resources, 4);
 	add(s, write_write);
 	add(s, write_read_read);
 	add(s, write_send);
-	add(s, sends);
-	add(s, errors);
-	add_loop(s, reread, 2);
-	add_loop(s, fill, 2);
+	add(s, sends_in_order);
+	add(s, errors_in_order);
+	add_loop(s, option_reread, 2);
+	add_loop(s, option_fill, 2);
 	add_loop(s, atomic_and_cpu, 2);
 	add(s, failed_compare);
 	add_loop(s, atomics_are_atomic, 2 * MEM_COUNT);

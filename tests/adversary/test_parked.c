@@ -69,7 +69,7 @@ static int post_local_inv(struct duo *d, uint64_t wr_id, uint32_t rkey)
 /*
  * A WR that has failed keeps its error while a WR in front of it is retried.
  */
-START_TEST(failure_stays)
+START_TEST(failed_wr_keeps_error)
 {
 	struct duo d;
 
@@ -91,7 +91,7 @@ END_TEST
  * A WRITE that overtakes a READ gets no answer and is retried.  The fence of
  * the next WR still holds until the READ is complete.
  */
-START_TEST(fence_holds)
+START_TEST(fence_waits_for_read)
 {
 	struct duo d;
 
@@ -114,7 +114,7 @@ START_TEST(fence_holds)
 END_TEST
 
 /* A WRITE that overtakes a READ and then fails is reported after the READ. */
-START_TEST(fails_in_its_turn)
+START_TEST(error_after_passed_read)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -148,7 +148,7 @@ static void to_sqd(struct duo *d)
 }
 
 /* SQD while a WR is retried, behind which others have been started. */
-START_TEST(drained)
+START_TEST(sqd_with_parked_wr)
 {
 	struct ibv_wc wc[3];
 	struct duo d;
@@ -181,7 +181,7 @@ START_TEST(drained)
 END_TEST
 
 /* The same without a receive.  WRs that were not started wait for RTS. */
-START_TEST(drained_without_receive)
+START_TEST(sqd_without_receive)
 {
 	struct duo d;
 	int i;
@@ -210,7 +210,7 @@ END_TEST
  * Polls between ibv_wr_start() and ibv_wr_complete() of a QP advance its
  * ticks.
  */
-START_TEST(polled_in_a_batch)
+START_TEST(poll_in_batch_advances_ticks)
 {
 	struct opts o = default_opts();
 	struct ibv_qp_init_attr_ex attr = {
@@ -253,11 +253,11 @@ int main(void)
 {
 	Suite *s = suite("parked");
 
-	add(s, failure_stays);
-	add(s, fence_holds);
-	add(s, fails_in_its_turn);
-	add(s, drained);
-	add_loop(s, drained_without_receive, 2);
-	add(s, polled_in_a_batch);
+	add(s, failed_wr_keeps_error);
+	add(s, fence_waits_for_read);
+	add(s, error_after_passed_read);
+	add(s, sqd_with_parked_wr);
+	add_loop(s, sqd_without_receive, 2);
+	add(s, poll_in_batch_advances_ticks);
 	return run(s);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chaos/chance.h"
+#include "chaos/random.h"
 #include "with.h"
 
 #define WRS 300 /* of one run */
@@ -30,7 +30,7 @@ struct wr {
 
 struct game {
 	struct duo d;
-	struct chance c;
+	struct random_stream c;
 	uint32_t drawn;
 	struct wr wr[WRS];
 	uint32_t posted, done, messages, received, receives, adds;
@@ -39,7 +39,7 @@ struct game {
 
 static uint32_t draw(struct game *g, uint32_t n)
 {
-	return chance_below(g->c, 0, g->drawn++, n);
+	return random_below(g->c, 0, g->drawn++, n);
 }
 
 static bool takes_receive(enum op op)
@@ -262,7 +262,7 @@ static void play(struct game *g)
 #define SEEDS 6
 
 /* All options of a seed, except "slow", with b at each location. */
-START_TEST(all_knobs)
+START_TEST(all_options)
 {
 	struct opts o = default_opts();
 	static struct game g;
@@ -272,7 +272,7 @@ START_TEST(all_knobs)
 	setenv("URXE_ADVERSARY", text, 1);
 	o.min_rnr_timer = 1;
 	duo_open(&g.d, _i % WHERE_COUNT, MEM_HEAP, MEM_HEAP, &o);
-	g.c = (struct chance){ chance_mix(_i) };
+	g.c = (struct random_stream){ random_mix(_i) };
 	play(&g);
 	duo_close(&g.d);
 }
@@ -282,8 +282,8 @@ int main(void)
 {
 	Suite *s = suite("random");
 
-	add_loop(s, all_knobs, WHERE_COUNT *
-			       (getenv("SEEDS") ? atoi(getenv("SEEDS")) :
-						  SEEDS));
+	add_loop(s, all_options,
+		 WHERE_COUNT *
+			 (getenv("SEEDS") ? atoi(getenv("SEEDS")) : SEEDS));
 	return run(s);
 }

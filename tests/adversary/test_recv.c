@@ -44,7 +44,7 @@ static void open_each(struct duo *d, int i, const char *knobs)
 #define EACH (WHERE_COUNT * MEM_COUNT)
 
 /* With "fill", a posted buffer is overwritten, and nothing around it. */
-START_TEST(posted_is_filled)
+START_TEST(option_fill)
 {
 	struct ibv_wc wc;
 	struct duo d;
@@ -72,7 +72,7 @@ END_TEST
  * Bytes that are 0 are not overwritten: a program that clears its buffers
  * finds zeros behind a short message.
  */
-START_TEST(zeros_stay)
+START_TEST(zeros_not_filled)
 {
 	struct duo d;
 
@@ -85,7 +85,7 @@ START_TEST(zeros_stay)
 END_TEST
 
 /* Without "fill" a posted buffer is not changed. */
-START_TEST(without_it_is_left_alone)
+START_TEST(receive_unchanged_without_fill)
 {
 	struct duo d;
 
@@ -100,7 +100,7 @@ END_TEST
 #define BIG 32768
 
 /* Of a big buffer only the first and last 4 KiB are filled. */
-START_TEST(big_buffer)
+START_TEST(big_buffer_filled_at_its_ends)
 {
 	struct duo d;
 
@@ -139,7 +139,7 @@ static void do_refused(struct node *b, void *arg)
 }
 
 /* The buffer of a WR that ibv_post_recv() refuses is not changed. */
-START_TEST(refused_is_left_alone)
+START_TEST(refused_receive_not_filled)
 {
 	struct refused r;
 	struct duo d;
@@ -160,7 +160,7 @@ END_TEST
  * Buffers with an invalid lkey or length, or without memory, are not filled:
  * the error is reported by the completion.
  */
-START_TEST(nothing_to_fill)
+START_TEST(invalid_receive_not_filled)
 {
 	struct opts o = default_opts();
 	struct ibv_recv_wr wr = { .num_sge = 1 }, *bad;
@@ -221,7 +221,7 @@ static double post_twenty(const char *knobs)
 }
 
 /* With "rnr", each post of a receive takes at least 0.1 ms. */
-START_TEST(receives_take_their_time)
+START_TEST(option_rnr)
 {
 	ck_assert_double_ge(post_twenty("rnr=1000"), 20 * 0.1);
 }
@@ -234,7 +234,7 @@ static double post_quickly(int i)
 }
 
 /* Without "rnr" it does not. */
-START_TEST(without_they_do_not)
+START_TEST(no_delay_without_rnr)
 {
 	expect_within(20 * 0.1, post_quickly, 0);
 }
@@ -292,7 +292,7 @@ static void open_impatient(struct duo *d, const char *knobs, uint8_t rnr_retry)
  * With "rnr", a receive that is announced before it is posted is not there
  * when the message arrives.
  */
-START_TEST(announced_too_early)
+START_TEST(receive_announced_before_post)
 {
 	struct duo d;
 	int i;
@@ -306,7 +306,7 @@ START_TEST(announced_too_early)
 END_TEST
 
 /* With "rnr", a receive that is announced after the post is found. */
-START_TEST(announced_when_posted)
+START_TEST(receive_announced_after_post)
 {
 	struct duo d;
 	int i;
@@ -322,7 +322,7 @@ END_TEST
  * With retries, and an RNR timer that is longer than the delay, the message
  * arrives.
  */
-START_TEST(retries_help)
+START_TEST(rnr_retries_succeed)
 {
 	struct duo d;
 	int i;
@@ -335,7 +335,7 @@ START_TEST(retries_help)
 END_TEST
 
 /* Both options apply to SRQs, too. */
-START_TEST(shared_queue)
+START_TEST(fill_and_rnr_of_srq)
 {
 	struct opts o = default_opts();
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 64,
@@ -369,17 +369,17 @@ int main(void)
 {
 	Suite *s = suite("recv");
 
-	add_loop(s, posted_is_filled, EACH);
-	add_loop(s, zeros_stay, EACH);
-	add_loop(s, without_it_is_left_alone, EACH);
-	add_loop(s, big_buffer, EACH);
-	add_loop(s, refused_is_left_alone, EACH);
-	add(s, nothing_to_fill);
-	add(s, receives_take_their_time);
-	add(s, without_they_do_not);
-	add(s, announced_too_early);
-	add(s, announced_when_posted);
-	add(s, retries_help);
-	add(s, shared_queue);
+	add_loop(s, option_fill, EACH);
+	add_loop(s, zeros_not_filled, EACH);
+	add_loop(s, receive_unchanged_without_fill, EACH);
+	add_loop(s, big_buffer_filled_at_its_ends, EACH);
+	add_loop(s, refused_receive_not_filled, EACH);
+	add(s, invalid_receive_not_filled);
+	add(s, option_rnr);
+	add(s, no_delay_without_rnr);
+	add(s, receive_announced_before_post);
+	add(s, receive_announced_after_post);
+	add(s, rnr_retries_succeed);
+	add(s, fill_and_rnr_of_srq);
 	return run(s);
 }

@@ -161,7 +161,7 @@ static bool same(const struct seen *a, const struct seen *b)
  * With one thread the run does not depend on time, also on a busy machine.
  * Another program name, seed or option gives another run.
  */
-START_TEST(one_thread)
+START_TEST(same_seed_same_run)
 {
 	static const struct {
 		const char *name, *adversary;
@@ -188,7 +188,7 @@ START_TEST(one_thread)
 END_TEST
 
 /* With fault injection as well: the same WR fails, at the same poll. */
-START_TEST(one_thread_with_faults)
+START_TEST(same_seed_same_run_with_faults)
 {
 	static const char *const rules[] = {
 		"wr:nth=1000000:LOC_PROT_ERR;qp:nth=1000000:QP_FATAL",
@@ -214,7 +214,7 @@ START_TEST(one_thread_with_faults)
 END_TEST
 
 /* The same WRs are lost with the same seed and program name. */
-START_TEST(two_programs)
+START_TEST(seed_of_two_programs)
 {
 	static const char *const by[] = { "7,none,loss=30%", "7,loss=30%",
 					  "8,none,loss=30%" };
@@ -240,8 +240,8 @@ int main(void)
 {
 	Suite *s = suite("adversary, again");
 
-	add(s, one_thread);
-	add_loop(s, one_thread_with_faults, 5);
-	add(s, two_programs);
+	add(s, same_seed_same_run);
+	add_loop(s, same_seed_same_run_with_faults, 5);
+	add(s, seed_of_two_programs);
 	return run(s);
 }

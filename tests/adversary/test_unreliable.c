@@ -91,7 +91,7 @@ START_TEST(datagrams_are_overtaken)
 END_TEST
 
 /* Errors of the sender are reported also for datagrams that would be lost. */
-START_TEST(lost_is_not_unchecked)
+START_TEST(lost_datagram_is_checked)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -110,7 +110,7 @@ START_TEST(lost_is_not_unchecked)
 END_TEST
 
 /* WRs behind one that fails locally are flushed, and do not overtake it. */
-START_TEST(nothing_overtakes_what_fails)
+START_TEST(nothing_overtakes_a_failed_wr)
 {
 	struct ibv_ah *ah;
 	struct ibv_wc wc;
@@ -200,8 +200,8 @@ int main(void)
 
 	add_loop(s, datagrams_are_lost, 2);
 	add_loop(s, datagrams_are_overtaken, 2);
-	add(s, lost_is_not_unchecked);
-	add(s, nothing_overtakes_what_fails);
+	add(s, lost_datagram_is_checked);
+	add(s, nothing_overtakes_a_failed_wr);
 	add_loop(s, uc_sends, 2);
 	add_loop(s, uc_writes, 2);
 	return run(s);

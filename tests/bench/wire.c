@@ -46,11 +46,11 @@ static void die(const char *what)
 
 /* ------------------------------------------------------- the ICRC */
 
-#define MOST_BYTES 4096u
+#define MAX_BYTES 4096u
 #define ROUNDS 7
 #define BYTES_A_ROUND 20000000u
 
-static uint8_t from[MOST_BYTES + 64], to[MOST_BYTES + 64];
+static uint8_t from[MAX_BYTES + 64], to[MAX_BYTES + 64];
 
 static uint32_t copy(uint32_t crc, const void *bytes, size_t n)
 {
@@ -103,8 +103,8 @@ static int icrc(void)
 	};
 	unsigned int way;
 
-	for (way = 0; way < WIRE_CRC32_WAYS; way++)
-		print_row(name[way], wire_crc32_by(way));
+	for (way = 0; way < WIRE_CRC32_IMPLS; way++)
+		print_row(name[way], wire_crc32_with(way));
 	print_row("memcpy", copy);
 	return 0;
 }
@@ -415,9 +415,9 @@ int main(int argc, char **argv)
 	const bool bare = !strncmp(what, "bare-", 5);
 	uint32_t payload = argc > 5 ? (uint32_t)atoi(argv[5]) : 0, i;
 
-	if (payload > MOST_BYTES || payload % 4)
+	if (payload > MAX_BYTES || payload % 4)
 		return 2;
-	for (i = 0; i < MOST_BYTES; i++)
+	for (i = 0; i < MAX_BYTES; i++)
 		from[i] = (uint8_t)(i * 37 + 11);
 	what += bare ? 5 : 0;
 	if (!strcmp(what, "icrc") && argc == 2)
@@ -426,7 +426,7 @@ int main(int argc, char **argv)
 		return receive(argv[2], bare);
 	if (!strcmp(what, "send") && argc >= 5)
 		return send_for(argv[2], argv[3], atof(argv[4]),
-				payload ? payload : MOST_BYTES, bare);
+				payload ? payload : MAX_BYTES, bare);
 	if (!strcmp(what, "pong") && argc == 3)
 		return pong(argv[2], bare);
 	if (!strcmp(what, "ping") && argc >= 5)

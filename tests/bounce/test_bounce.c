@@ -31,7 +31,7 @@ static void do_forbid(struct node *b, void *arg)
  * Messages arrive if process_vm_* is forbidden in one process or in both,
  * from the start or after messages were exchanged.
  */
-START_TEST(one_side)
+START_TEST(process_vm_forbidden)
 {
 	int what = FORBID_READ | FORBID_WRITE;
 	struct opts o = default_opts();
@@ -127,7 +127,7 @@ static void do_spin(struct node *b, void *arg)
  * If the responder's program keeps its CPU busy, its bouncer thread moves to
  * the CPU of the waiting requester.
  */
-START_TEST(follows_the_requester)
+START_TEST(bouncer_follows_requester_cpu)
 {
 	struct opts o = default_opts();
 	cpu_set_t here, there;
@@ -163,7 +163,7 @@ static void do_unmap(struct node *b, void *arg)
  * A message is copied in pieces, several of which are outstanding.  If one
  * fails, later pieces are not copied.
  */
-START_TEST(nothing_behind_a_hole)
+START_TEST(no_copy_after_failed_piece)
 {
 	struct opts o = default_opts();
 	cpu_set_t one;
@@ -201,7 +201,7 @@ static void do_no_memory(struct node *b, void *arg)
  * If no memory is left for the bounce buffers, messages fail with
  * IBV_WC_RETRY_EXC_ERR and no process hangs.
  */
-START_TEST(no_memory_for_the_ring)
+START_TEST(no_memory_for_bounce_ring)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -224,7 +224,7 @@ END_TEST
  * ibv_reg_mr fails with EAGAIN if the bouncer thread cannot be created: peers
  * could not access the memory.
  */
-START_TEST(no_thread)
+START_TEST(reg_mr_without_thread)
 {
 	static char buf[4096];
 	struct ibv_context *ctx;
@@ -334,7 +334,7 @@ static void end_writer(pid_t pid, int sock)
  * Writers are killed at arbitrary moments.  Each leaves its last block
  * complete, and the slots that they occupied can be used by later writers.
  */
-START_TEST(writers_are_killed)
+START_TEST(killed_writers)
 {
 	struct opts o = default_opts();
 	struct member m[WRITERS];
@@ -387,7 +387,7 @@ static void use_one_cpu(void)
  * There are more writers than slots, on one CPU.  A writer that posts
  * continuously does not keep the other writers from getting a slot.
  */
-START_TEST(writers_share_one_cpu)
+START_TEST(many_writers_on_one_cpu)
 {
 	struct opts o = default_opts();
 	struct member m[WRITERS];
@@ -455,13 +455,13 @@ int main(void)
 {
 	Suite *s = suite("bounce");
 
-	add_loop(s, one_side, 6);
-	add(s, follows_the_requester);
-	add(s, nothing_behind_a_hole);
-	add(s, no_thread);
-	add_loop(s, no_memory_for_the_ring, 2);
-	add(s, writers_are_killed);
-	add(s, writers_share_one_cpu);
+	add_loop(s, process_vm_forbidden, 6);
+	add(s, bouncer_follows_requester_cpu);
+	add(s, no_copy_after_failed_piece);
+	add(s, reg_mr_without_thread);
+	add_loop(s, no_memory_for_bounce_ring, 2);
+	add(s, killed_writers);
+	add(s, many_writers_on_one_cpu);
 	add_loop(s, dereg_after_kill, 2);
 	return run(s);
 }

@@ -25,7 +25,7 @@
  * continues, too; else the WR ends with IBV_WC_RETRY_EXC_ERR
  * (ibv_modify_qp(3): timeout, retry_cnt).
  */
-START_TEST(stopped)
+START_TEST(peer_stopped)
 {
 	static const enum ibv_wr_opcode op[] = { W, R, S };
 	static const enum ibv_wc_opcode wc[] = { IBV_WC_RDMA_WRITE,
@@ -142,7 +142,7 @@ static void do_recv_and_stop(struct node *b, void *arg)
  * The service thread waits for the answer of a stopped peer's bouncer.  Verbs
  * calls do not wait for the service thread.
  */
-START_TEST(stopped_while_a_timer_tries)
+START_TEST(stopped_during_timer_retry)
 {
 	struct opts o = default_opts();
 	struct ibv_cq *cq;
@@ -204,7 +204,7 @@ static void post_and_stop(struct duo *d, enum ibv_wr_opcode op, int us)
  * A message is repeated if the peer was stopped during the copy and continued
  * in time.
  */
-START_TEST(stopped_while_it_copies)
+START_TEST(stopped_during_copy)
 {
 	static const enum ibv_wr_opcode op[] = { W, R, S };
 	struct opts o = default_opts();
@@ -242,7 +242,7 @@ static void do_expect_nothing(struct node *b, void *arg)
  * ends with IBV_WC_RETRY_EXC_ERR. UC: the message is lost.  The receiver's QP
  * stays in RTS, and a UC receive is used for the next message.
  */
-START_TEST(stopped_for_too_long)
+START_TEST(stopped_past_timeout)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -373,7 +373,7 @@ static int continue_later(void *arg)
  * A bouncer that is stopped in a copy does not block ibv_post_send of a SEND
  * that invalidates a memory window.
  */
-START_TEST(stopped_with_a_window)
+START_TEST(stopped_with_memory_window)
 {
 	struct ibv_qp *second, *first;
 	struct opts o = default_opts();
@@ -606,7 +606,7 @@ static void send_while_stopped(struct duo *d, struct ibv_ah *ah, int us)
  * get lost, but the receiver's QP stays in RTS and each of its receives
  * completes.
  */
-START_TEST(stopped_while_it_hears)
+START_TEST(stopped_ud_receiver)
 {
 	struct opts o = default_opts();
 	bool over = false;
@@ -641,13 +641,13 @@ int main(void)
 {
 	Suite *s = suite("stopped_target");
 
-	add_loop(s, stopped, 6);
+	add_loop(s, peer_stopped, 6);
 	add_loop(s, stopped_before_the_first_send, 2);
-	add_loop(s, stopped_while_a_timer_tries, 2);
-	add_loop(s, stopped_while_it_copies, 6);
-	add(s, stopped_with_a_window);
-	add_loop(s, stopped_for_too_long, 2);
+	add_loop(s, stopped_during_timer_retry, 2);
+	add_loop(s, stopped_during_copy, 6);
+	add(s, stopped_with_memory_window);
+	add_loop(s, stopped_past_timeout, 2);
 	add_loop(s, stopped_with_an_srq, 6);
-	add(s, stopped_while_it_hears);
+	add(s, stopped_ud_receiver);
 	return run(s);
 }

@@ -169,7 +169,7 @@ END_TEST
 /*
  * Errors of rdma_set_option(): wrong size, level, option, QP type or pointer.
  */
-START_TEST(options)
+START_TEST(set_option_errors)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP),
@@ -199,7 +199,7 @@ START_TEST(options)
 END_TEST
 
 /* RDMA_OPTION_ID_TOS and _ACK_TIMEOUT take effect in the QPs of both ends. */
-START_TEST(options_in_effect)
+START_TEST(options_reach_qps)
 {
 	struct sockaddr_in a = ip4(0);
 	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, 0), *c, *s;
@@ -282,7 +282,7 @@ static void refused(struct sockaddr *to)
  * A listener on the wildcard accepts connections to all addresses of the
  * host.
  */
-START_TEST(every_own_address)
+START_TEST(wildcard_listener_on_all_addresses)
 {
 	struct sockaddr_in w = wildcard(0), a, b;
 	struct rdma_cm_id *l = listen_on(SA(&w), RDMA_PS_TCP, 0);
@@ -393,7 +393,7 @@ END_TEST
  * Ports of the IPv6 wildcard conflict with those of the IPv4 wildcard, unless
  * RDMA_OPTION_ID_AFONLY or the sysctl bindv6only is set.
  */
-START_TEST(one_family)
+START_TEST(port_conflicts_of_families)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *six = new_id(ch, RDMA_PS_TCP), *four;
@@ -671,7 +671,7 @@ START_TEST(resolve_order)
 END_TEST
 
 /* The GIDs of a path are entries of the device's GID table. */
-START_TEST(gids)
+START_TEST(path_gids_are_device_gids)
 {
 	struct sockaddr_in a = ip4(7471), lo = loopback(7471);
 	struct sockaddr *to[] = { SA(&a), SA(&lo) };
@@ -787,12 +787,12 @@ int main(void)
 	add(s, bind_errors);
 	add(s, port_in_use);
 	add(s, reuse_address);
-	add(s, options);
-	add(s, options_in_effect);
-	add(s, every_own_address);
+	add(s, set_option_errors);
+	add(s, options_reach_qps);
+	add(s, wildcard_listener_on_all_addresses);
 	add(s, ipv6);
 	add(s, ipv6_scope);
-	add(s, one_family);
+	add(s, port_conflicts_of_families);
 	add(s, af_ib);
 	add(s, ib_path);
 	add(s, ipoib);
@@ -800,7 +800,7 @@ int main(void)
 	add(s, listen_unbound);
 	add(s, unreachable);
 	add(s, resolve_order);
-	add(s, gids);
+	add(s, path_gids_are_device_gids);
 	add(s, roce_version);
 	add(s, port_spaces);
 	add(s, many_ports);

@@ -141,7 +141,7 @@ static bool is_far(void)
 }
 
 /* Each command in each state of an id returns what rules[] says. */
-START_TEST(states)
+START_TEST(commands_in_each_state)
 {
 	int ch;
 	unsigned int r, st;
@@ -171,7 +171,7 @@ END_TEST
 /*
  * Destroying an id of a connection sends its peer the right event, or none.
  */
-START_TEST(destroyed)
+START_TEST(peer_event_of_destroy)
 {
 	static const struct {
 		enum state st;
@@ -233,7 +233,7 @@ START_TEST(disconnect_before_confirmation)
 END_TEST
 
 /* DESTROY_ID returns how many events of the id were fetched. */
-START_TEST(reported)
+START_TEST(destroy_id_events_reported)
 {
 	const int ch = raw_open();
 	struct scene s = set_up(ch, CONNECTED);
@@ -252,7 +252,7 @@ END_TEST
  * Commands and response buffers that are too short are refused, and longer
  * response buffers are not overwritten.
  */
-START_TEST(sizes)
+START_TEST(command_sizes)
 {
 	const int ch = raw_open();
 	struct scene s = set_up(ch, ROUTED);
@@ -304,7 +304,7 @@ END_TEST
  * An event that cannot be copied to the response buffer (EFAULT) stays
  * queued.
  */
-START_TEST(event_to_nowhere)
+START_TEST(get_event_efault)
 {
 	const int ch = raw_open();
 	struct rdma_ucm_get_event get = { 0 };
@@ -329,7 +329,7 @@ END_TEST
  * Unknown ids fail with ENOENT, ids of another channel with EINVAL;
  * MIGRATE_ID checks its descriptor.
  */
-START_TEST(numbers)
+START_TEST(invalid_ids)
 {
 	const int ch = raw_open(), other = raw_open();
 	uint32_t id = raw_create(ch, RDMA_PS_TCP, 0, 1), r;
@@ -507,13 +507,13 @@ int main(void)
 {
 	Suite *s = suite_create("cm commands");
 
-	add(s, states);
-	add(s, destroyed);
+	add(s, commands_in_each_state);
+	add(s, peer_event_of_destroy);
 	add(s, disconnect_before_confirmation);
-	add(s, reported);
-	add(s, sizes);
-	add(s, event_to_nowhere);
-	add(s, numbers);
+	add(s, destroy_id_events_reported);
+	add(s, command_sizes);
+	add(s, get_event_efault);
+	add(s, invalid_ids);
 	add(s, listener_without_uid);
 	add(s, qkeys);
 	add(s, too_many_ids);

@@ -205,7 +205,7 @@ static bool listen_in_time(void)
 }
 
 /* A REQ is delivered to a listener that is created shortly after it. */
-START_TEST(listener_in_time)
+START_TEST(listener_created_after_req)
 {
 	int i;
 
@@ -285,7 +285,7 @@ START_TEST(destroy_answers_a_disconnect)
 END_TEST
 
 /* The client destroys its id before, or after, the server has accepted. */
-START_TEST(client_gives_up)
+START_TEST(client_destroys_id)
 {
 	struct sockaddr_in a;
 	struct rdma_cm_id *l = new_listener(&a, 0), *c, *s;
@@ -529,7 +529,7 @@ static void sync_server(int fd, void *arg)
  * rdma_connect() and the other calls of synchronous ids, with and without a
  * listener.
  */
-START_TEST(synchronous)
+START_TEST(synchronous_ids)
 {
 	struct other o = spawn(sync_server, NULL);
 	struct sockaddr_in a = ip4(hear(o.fd));
@@ -561,18 +561,18 @@ int main(void)
 	add(s, private_data_limits);
 	add(s, ece);
 	add(s, no_listener);
-	add(s, listener_in_time);
+	add(s, listener_created_after_req);
 	add(s, reject);
 	add(s, disconnect);
 	add(s, destroy_disconnects);
 	add(s, destroy_answers_a_disconnect);
-	add(s, client_gives_up);
+	add(s, client_destroys_id);
 	add(s, server_destroys_the_request);
 	add(s, backlog);
 	add(s, notify);
 	add(s, qp_types);
 	add(s, other_qp_type);
 	add(s, xrc);
-	add(s, synchronous);
+	add(s, synchronous_ids);
 	return run_suite(s);
 }

@@ -134,7 +134,7 @@ START_TEST(reject_with_data)
 END_TEST
 
 /* A SIDR_REQ that the listener cannot take is refused, not dropped. */
-START_TEST(refused)
+START_TEST(sidr_refused)
 {
 	struct sockaddr_in a = ip4(0);
 	struct rdma_cm_id *l = ib_listen_on(SA(&a), IBV_QPT_RC), *c, *first;
@@ -163,7 +163,7 @@ START_TEST(refused)
 END_TEST
 
 /* Private data that does not fit in the message fails with EINVAL. */
-START_TEST(limits)
+START_TEST(private_data_limits)
 {
 	char data[256] = { 0 };
 	struct sockaddr_in a;
@@ -380,8 +380,8 @@ int main(void)
 	add(s, resolve_service);
 	add(s, unresolved);
 	add(s, reject_with_data);
-	add(s, refused);
-	add(s, limits);
+	add(s, sidr_refused);
+	add(s, private_data_limits);
 	add(s, multicast);
 	add(s, multicast_data);
 	add(s, multicast_errors);

@@ -114,7 +114,7 @@ END_TEST
  * The server is killed before it fetched the request: the client gets
  * REJECTED.
  */
-START_TEST(server_before_it_looked)
+START_TEST(server_before_get_event)
 {
 	struct rdma_cm_id *c;
 	struct other o = start(LISTENING, &c);
@@ -509,7 +509,7 @@ static void busy(int fd, void *arg)
  * Processes are killed at random points, also while they hold the lock of the
  * tables.  The listener continues to work.
  */
-START_TEST(killed_at_work)
+START_TEST(killed_at_random_points)
 {
 	struct plan p = { 0 };
 	struct rdma_cm_id *l = listener(&p);
@@ -547,7 +547,7 @@ int main(void)
 	add(s, server_after_established);
 	add(s, server_after_accept);
 	add(s, server_before_accept);
-	add(s, server_before_it_looked);
+	add(s, server_before_get_event);
 	add(s, server_after_disconnect);
 	add(s, datagram_server_before_accept);
 	add(s, server_with_full_backlog);
@@ -559,6 +559,6 @@ int main(void)
 	add(s, channel_closed);
 	add(s, out_of_descriptors);
 	add(s, many_connections);
-	add(s, killed_at_work);
+	add(s, killed_at_random_points);
 	return run_suite(s);
 }

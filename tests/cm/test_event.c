@@ -25,7 +25,7 @@ static void resolve(struct rdma_cm_id *id)
 }
 
 /* The descriptor of a channel is a character device with FD_CLOEXEC. */
-START_TEST(descriptor)
+START_TEST(channel_descriptor)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct stat st;
@@ -139,7 +139,7 @@ END_TEST
 /*
  * The events of a channel are fetched in the order in which they were raised.
  */
-START_TEST(order)
+START_TEST(events_in_order)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *a = new_id(ch, RDMA_PS_TCP),
@@ -257,7 +257,7 @@ static void *wait_one(void *arg)
 }
 
 /* Threads that sleep in rdma_get_cm_event() get one event each. */
-START_TEST(sleepers)
+START_TEST(one_event_for_each_sleeper)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id[4];
@@ -312,7 +312,7 @@ static void *wait_to_be_cancelled(void *arg)
 }
 
 /* pthread_cancel() ends a thread that sleeps in rdma_get_cm_event(). */
-START_TEST(cancelled)
+START_TEST(cancelled_in_get_event)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
@@ -343,7 +343,7 @@ static void *wait_when_cancelled(void *arg)
  * A thread with a pending cancellation is cancelled in rdma_get_cm_event()
  * even if an event is queued.  The event stays queued.
  */
-START_TEST(cancelled_before)
+START_TEST(cancellation_pending)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
@@ -433,7 +433,7 @@ static void *interrupted(int flags)
 }
 
 /* A signal handler without SA_RESTART ends rdma_get_cm_event() with EINTR. */
-START_TEST(signals)
+START_TEST(signal_interrupts_get_event)
 {
 	ck_assert_ptr_eq(interrupted(0), (void *)(uintptr_t)EINTR);
 	ck_assert_ptr_null(interrupted(SA_RESTART));
@@ -444,7 +444,7 @@ END_TEST
  * No other thread gets an event of a command before the command has returned:
  * librdmacm uses the id until then.
  */
-START_TEST(after_the_command)
+START_TEST(event_after_command_returns)
 {
 	ck_assert_int_eq(early_events(100), 0);
 }
@@ -464,7 +464,7 @@ static void child_serves(int fd, void *arg)
 }
 
 /* A forked child can use the ids and channels that its parent opened. */
-START_TEST(forked)
+START_TEST(child_uses_ids)
 {
 	struct sockaddr_in a = ip4(0);
 	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, 0), *c;
@@ -509,7 +509,7 @@ END_TEST
  * write() to other descriptors is unchanged, and write() of an invalid
  * command to a channel fails as in the kernel.
  */
-START_TEST(other_descriptors)
+START_TEST(write_to_other_descriptors)
 {
 	struct rdma_event_channel *ch = new_channel();
 	char out[304], in[304];
@@ -539,22 +539,22 @@ int main(void)
 {
 	Suite *s = suite_create("cm events");
 
-	add(s, descriptor);
+	add(s, channel_descriptor);
 	add(s, nonblocking);
 	add(s, pollers);
 	add(s, edge_triggered);
-	add(s, order);
+	add(s, events_in_order);
 	add(s, migrate);
 	add(s, migrate_listener);
 	add(s, migrate_to_sleeper);
 	add(s, destroy_waits_for_acks);
-	add(s, sleepers);
-	add(s, cancelled);
-	add(s, cancelled_before);
-	add(s, signals);
-	add(s, after_the_command);
-	add(s, forked);
+	add(s, one_event_for_each_sleeper);
+	add(s, cancelled_in_get_event);
+	add(s, cancellation_pending);
+	add(s, signal_interrupts_get_event);
+	add(s, event_after_command_returns);
+	add(s, child_uses_ids);
 	add(s, no_leak);
-	add(s, other_descriptors);
+	add(s, write_to_other_descriptors);
 	return run_suite(s);
 }

@@ -31,7 +31,7 @@ static struct rdma_cm_id *listener(struct sockaddr_in *a)
  * The second resolution of an address or route fails with the event and
  * status of the rule.  It can then be repeated.
  */
-START_TEST(resolving)
+START_TEST(resolution_fails)
 {
 	static const struct {
 		const char *rule;
@@ -73,7 +73,7 @@ END_TEST
  * rdma_connect() fails with the event and status of the rule, and the
  * listener gets no request.
  */
-START_TEST(connecting)
+START_TEST(connect_fails)
 {
 	static const struct {
 		const char *rule;
@@ -117,7 +117,7 @@ START_TEST(connecting)
 END_TEST
 
 /* SILENT: the REQ is lost, and neither end gets an event. */
-START_TEST(no_answer)
+START_TEST(silent_req_lost)
 {
 	struct sockaddr_in a;
 	struct rdma_cm_id *l, *c;
@@ -136,7 +136,7 @@ START_TEST(no_answer)
 END_TEST
 
 /* Calls fail with the errno of their rule, without an event. */
-START_TEST(refused_at_once)
+START_TEST(calls_fail_with_errno)
 {
 	struct sockaddr_in a = ip4(0);
 	struct rdma_event_channel *ch;
@@ -164,7 +164,7 @@ START_TEST(refused_at_once)
 END_TEST
 
 /* If rdma_accept() fails, the request is rejected, as in the kernel. */
-START_TEST(accepting)
+START_TEST(accept_fails)
 {
 	struct rdma_conn_param p = param(NULL, 0);
 	struct sockaddr_in a;
@@ -240,7 +240,7 @@ START_TEST(port_down)
 END_TEST
 
 /* An id that is destroyed while the port is down sends no REQ later. */
-START_TEST(port_down_and_gone)
+START_TEST(id_destroyed_while_port_down)
 {
 	struct inbox in[2];
 	struct sockaddr_in a;
@@ -263,7 +263,7 @@ START_TEST(port_down_and_gone)
 END_TEST
 
 /* Each call fails once, with the errno of its rule, and then succeeds. */
-START_TEST(each_call)
+START_TEST(each_call_fails_once)
 {
 	struct rdma_conn_param p = param(NULL, 0);
 	struct sockaddr_in a = ip4(0);
@@ -313,7 +313,7 @@ END_TEST
 /*
  * rdma_join_multicast() fails with the errno of its rule, without an event.
  */
-START_TEST(joining)
+START_TEST(join_fails)
 {
 	struct sockaddr_in a = ip4(5555), group = { .sin_family = AF_INET };
 	struct rdma_cm_id *id;
@@ -328,7 +328,7 @@ START_TEST(joining)
 END_TEST
 
 /* For UD the fault is an UNREACHABLE event, with a SIDR status or -errno. */
-START_TEST(connecting_datagrams)
+START_TEST(ud_connect_fails)
 {
 	static const struct {
 		const char *rule;
@@ -354,7 +354,7 @@ START_TEST(connecting_datagrams)
 END_TEST
 
 /* A synchronous call fails with the errno of its event. */
-START_TEST(at_once)
+START_TEST(synchronous_call_fails)
 {
 	static const struct {
 		const char *rule;
@@ -394,7 +394,7 @@ END_TEST
  * Faults of verbs apply to the posts and polls of librdmacm, on a QP that it
  * created.
  */
-START_TEST(a_qp_of_an_id)
+START_TEST(verbs_faults_on_qp_of_id)
 {
 	struct ibv_mr *mr;
 	struct ibv_wc wc;
@@ -433,17 +433,17 @@ int main(void)
 {
 	Suite *s = suite_create("cm faults");
 
-	add_loop(s, resolving, 4);
-	add_loop(s, connecting, 4);
-	add(s, no_answer);
-	add(s, refused_at_once);
-	add(s, accepting);
-	add(s, each_call);
-	add(s, joining);
-	add_loop(s, connecting_datagrams, 2);
-	add_loop(s, at_once, 3);
-	add(s, a_qp_of_an_id);
+	add_loop(s, resolution_fails, 4);
+	add_loop(s, connect_fails, 4);
+	add(s, silent_req_lost);
+	add(s, calls_fail_with_errno);
+	add(s, accept_fails);
+	add(s, each_call_fails_once);
+	add(s, join_fails);
+	add_loop(s, ud_connect_fails, 2);
+	add_loop(s, synchronous_call_fails, 3);
+	add(s, verbs_faults_on_qp_of_id);
 	add_loop(s, port_down, 2);
-	add(s, port_down_and_gone);
+	add(s, id_destroyed_while_port_down);
 	return run_suite(s);
 }

@@ -266,7 +266,7 @@ static uint32_t client(int fd, int port)
  * If a process dies while it holds the lock of the tables, the next process
  * repairs them.
  */
-START_TEST(killed_with_the_lock)
+START_TEST(killed_with_lock)
 {
 	int fd = raw_open();
 	uint32_t l = raw_create(fd, RDMA_PS_TCP, 0, 1), c, s;
@@ -296,7 +296,7 @@ START_TEST(killed_with_the_lock)
 END_TEST
 
 /* Random commands while the tables are overwritten at random. */
-START_TEST(garbage)
+START_TEST(random_commands_and_tables)
 {
 	int fd = raw_open(); /* creates the tables */
 
@@ -319,7 +319,7 @@ int main(void)
 {
 	Suite *s = suite_create("cm garbage");
 
-	add(s, killed_with_the_lock);
-	add(s, garbage);
+	add(s, killed_with_lock);
+	add(s, random_commands_and_tables);
 	return run_suite(s);
 }

@@ -100,7 +100,7 @@ static void expect_held_back(struct server *s)
  * DISCONNECTED is delivered when the data has been polled, whether the client
  * disconnected, destroyed its id or exited.
  */
-START_TEST(data_first)
+START_TEST(data_before_disconnected)
 {
 	struct server s;
 
@@ -124,7 +124,7 @@ END_TEST
  * A thread that waits for DISCONNECTED is woken after the delay even if the
  * CQ is not polled.
  */
-START_TEST(data_that_nobody_wants)
+START_TEST(disconnected_without_poll)
 {
 	struct server s;
 
@@ -158,7 +158,7 @@ START_TEST(both_disconnect)
 END_TEST
 
 /* The id is destroyed while its DISCONNECTED is delayed. */
-START_TEST(destroyed_meanwhile)
+START_TEST(id_destroyed_while_delayed)
 {
 	struct server s;
 
@@ -171,7 +171,7 @@ START_TEST(destroyed_meanwhile)
 END_TEST
 
 /* The same with both ends in one process. */
-START_TEST(one_process)
+START_TEST(both_ends_in_one_process)
 {
 	struct both b = connect_both();
 	struct inbox in;
@@ -195,10 +195,10 @@ int main(void)
 {
 	Suite *s = suite_create("last_receive");
 
-	add_loop(s, data_first, ENDS);
-	add_loop(s, data_that_nobody_wants, ENDS);
+	add_loop(s, data_before_disconnected, ENDS);
+	add_loop(s, disconnected_without_poll, ENDS);
 	add(s, both_disconnect);
-	add(s, destroyed_meanwhile);
-	add_loop(s, one_process, 2);
+	add(s, id_destroyed_while_delayed);
+	add_loop(s, both_ends_in_one_process, 2);
 	return run_suite(s);
 }

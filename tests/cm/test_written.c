@@ -52,7 +52,7 @@ static bool readable(int fd)
  * Written events are delivered in order, only on the channel of their id, and
  * are counted as reported.
  */
-START_TEST(delivered)
+START_TEST(written_events_delivered)
 {
 	const int ch = raw_open(), other = raw_open();
 	const uint32_t id = raw_create(ch, RDMA_PS_TCP, 0, 5);
@@ -108,7 +108,7 @@ static void write_from_child(const struct sleeper *s)
  * A written event wakes a thread in poll() or in GET_EVENT, also if another
  * process writes it.
  */
-START_TEST(wakes)
+START_TEST(written_event_wakes)
 {
 	struct sleeper s = { .fd = raw_open(), .polls = _i & 1 };
 	pthread_t t;
@@ -129,7 +129,7 @@ END_TEST
  * Only USER and INTERNAL events can be written, and only to an id of the
  * channel.
  */
-START_TEST(refused)
+START_TEST(invalid_write_refused)
 {
 	const int ch = raw_open(), other = raw_open();
 	const uint32_t id = raw_create(ch, RDMA_PS_TCP, 0, 1);
@@ -155,7 +155,7 @@ END_TEST
  * The id of a request has uid 0 until it is accepted, also in written events;
  * librdmacm handles that.
  */
-START_TEST(not_accepted_yet)
+START_TEST(id_not_accepted_yet)
 {
 	const int ch = raw_open();
 	const uint32_t l = raw_create(ch, RDMA_PS_TCP, 0, 1);
@@ -176,7 +176,7 @@ START_TEST(not_accepted_yet)
 END_TEST
 
 /* Written events move with their id, and are removed with it. */
-START_TEST(moved_and_destroyed)
+START_TEST(migrate_and_destroy_written_events)
 {
 	const int from = raw_open(), to = raw_open();
 	const uint32_t id = raw_create(from, RDMA_PS_TCP, 0, 1);
@@ -201,7 +201,7 @@ END_TEST
  * Written events that are not fetched fill only their own channel; the next
  * write fails with ENOMEM.
  */
-START_TEST(too_many)
+START_TEST(too_many_written_events)
 {
 	const int ch = raw_open(), other = raw_open();
 	const uint32_t id = raw_create(ch, RDMA_PS_TCP, 0, 1);
@@ -230,11 +230,11 @@ int main(void)
 {
 	Suite *s = suite_create("cm written");
 
-	add(s, delivered);
-	add_loop(s, wakes, 4);
-	add(s, refused);
-	add(s, not_accepted_yet);
-	add(s, moved_and_destroyed);
-	add(s, too_many);
+	add(s, written_events_delivered);
+	add_loop(s, written_event_wakes, 4);
+	add(s, invalid_write_refused);
+	add(s, id_not_accepted_yet);
+	add(s, migrate_and_destroy_written_events);
+	add(s, too_many_written_events);
 	return run_suite(s);
 }

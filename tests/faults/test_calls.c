@@ -22,7 +22,7 @@ static struct ibv_mr *reg(void)
 }
 
 /* nth=N fails the N-th call, and only that one. */
-START_TEST(nth_and_no_other)
+START_TEST(only_nth_call_fails)
 {
 	struct ibv_mr *mr[4];
 	int i;
@@ -83,7 +83,7 @@ static const struct {
 };
 
 /* nth, every, times, p, prog and wildcards select the calls that fail. */
-START_TEST(when)
+START_TEST(selection_of_calls)
 {
 	struct ibv_context *ctx;
 
@@ -152,7 +152,7 @@ static unsigned int chances(const char *seed)
 }
 
 /* Which calls fail with p= depends only on the seed and the rule. */
-START_TEST(by_chance_of_a_seed)
+START_TEST(probability_depends_on_seed)
 {
 	const char *rule = "ibv_alloc_pd:p=0.5:EAGAIN";
 	unsigned int one = chances("1"), two = chances("2");
@@ -180,7 +180,7 @@ END_TEST
  * A verb that returns int returns the errno value and sets errno.  The object
  * is unchanged.
  */
-START_TEST(an_int_verb_returns_it)
+START_TEST(int_verb_returns_errno)
 {
 	struct ibv_cq *cq;
 
@@ -202,7 +202,7 @@ END_TEST
  * A failing post stores the first WR in *bad_wr, and posts none
  * (ibv_post_send(3)).
  */
-START_TEST(a_post_names_the_wr)
+START_TEST(post_sets_bad_wr)
 {
 	struct ibv_send_wr wr[2] = { { .wr_id = 1, .next = &wr[1] },
 				     { .wr_id = 2 } };
@@ -240,7 +240,7 @@ END_TEST
  * and ibv_query_device is ibv_query_device_ex; but ibv_create_qp and
  * ibv_create_qp_ex are distinct.
  */
-START_TEST(names)
+START_TEST(names_of_operations)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.comp_mask = IBV_QP_INIT_ATTR_PD |
@@ -275,7 +275,7 @@ START_TEST(names)
 END_TEST
 
 /* type= restricts a rule to QPs of that type. */
-START_TEST(of_a_type_of_qp)
+START_TEST(rule_for_qp_type)
 {
 	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
 	struct ibv_qp *ud;
@@ -295,7 +295,7 @@ END_TEST
  * ibv_poll_cq fails with a negative value, ibv_req_notify_cq with an errno
  * value.
  */
-START_TEST(polling_and_arming)
+START_TEST(poll_and_arm_fail)
 {
 	struct opts o = default_opts();
 	struct ibv_wc wc;
@@ -313,7 +313,7 @@ START_TEST(polling_and_arming)
 END_TEST
 
 /* If ibv_wr_complete fails, none of the WRs of the batch is posted. */
-START_TEST(the_builders)
+START_TEST(wr_complete_fails)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_RC,
@@ -363,7 +363,7 @@ static struct ibv_context *try_open(void)
 }
 
 /* ibv_open_device fails with the errno value of the rule. */
-START_TEST(opening_the_device)
+START_TEST(open_device_fails)
 {
 	fault("ibv_open_device:nth=1:EMFILE");
 	ck_assert_ptr_null(try_open());
@@ -378,7 +378,7 @@ static const char *const wrong[] = {
 };
 
 /* An invalid rule is reported with the word that is wrong. */
-START_TEST(a_rule_that_is_wrong)
+START_TEST(invalid_rule_reported)
 {
 	static const char *const named[] = { "\"nth=5\"", "\"ibv_frobnicate\"",
 					     "\"gibberish\"", "\"nth=x\"",
@@ -403,7 +403,7 @@ START_TEST(a_rule_that_is_wrong)
 END_TEST
 
 /* URXE_LOG=1 logs each injected fault with its rule. */
-START_TEST(it_says_that_it_was_a_fault)
+START_TEST(fault_is_logged)
 {
 	const char *rule = "ibv_alloc_pd:nth=1:EAGAIN";
 	FILE *said = tmpfile();
@@ -429,7 +429,7 @@ START_TEST(it_says_that_it_was_a_fault)
 END_TEST
 
 /* A child of fork() starts to count at 1. */
-START_TEST(a_child_counts_for_itself)
+START_TEST(child_has_own_counts)
 {
 	unsigned int *failed = shared_page();
 	struct ibv_context *ctx;
@@ -457,19 +457,19 @@ int main(void)
 {
 	Suite *s = suite("faults calls");
 
-	add(s, nth_and_no_other);
-	add_loop(s, when, COUNT(whens));
+	add(s, only_nth_call_fails);
+	add_loop(s, selection_of_calls, COUNT(whens));
 	add(s, several_rules);
-	add(s, by_chance_of_a_seed);
-	add(s, an_int_verb_returns_it);
-	add(s, a_post_names_the_wr);
-	add_loop(s, names, 2);
-	add(s, of_a_type_of_qp);
-	add(s, polling_and_arming);
-	add(s, the_builders);
-	add(s, opening_the_device);
-	add_loop(s, a_rule_that_is_wrong, COUNT(wrong));
-	add(s, it_says_that_it_was_a_fault);
-	add(s, a_child_counts_for_itself);
+	add(s, probability_depends_on_seed);
+	add(s, int_verb_returns_errno);
+	add(s, post_sets_bad_wr);
+	add_loop(s, names_of_operations, 2);
+	add(s, rule_for_qp_type);
+	add(s, poll_and_arm_fail);
+	add(s, wr_complete_fails);
+	add(s, open_device_fails);
+	add_loop(s, invalid_rule_reported, COUNT(wrong));
+	add(s, fault_is_logged);
+	add(s, child_has_own_counts);
 	return run(s);
 }

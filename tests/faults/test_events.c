@@ -34,7 +34,7 @@ static void write_one(uint64_t wr_id)
  * A QP event occurs after the N-th posted or completed WR.  Fatal events move
  * the QP to ERR and flush it; the peer stays in RTS.
  */
-START_TEST(a_qp_after_its_nth_post)
+START_TEST(qp_event_after_nth_post)
 {
 	static const struct {
 		const char *rule;
@@ -68,7 +68,7 @@ START_TEST(a_qp_after_its_nth_post)
 END_TEST
 
 /* A rule with at=recv strikes the QP for which receives are posted: b's. */
-START_TEST(a_qp_of_the_peer)
+START_TEST(qp_event_at_recv)
 {
 	open_duo("qp:at=recv:nth=2:QP_FATAL", TWO_PROCESSES);
 	b_recv(&d, 1, 0, 64);
@@ -83,7 +83,7 @@ START_TEST(a_qp_of_the_peer)
 END_TEST
 
 /* With ms=, the event occurs on each QP of the type. */
-START_TEST(a_qp_after_a_time)
+START_TEST(qp_event_after_ms)
 {
 	open_duo("qp:ms=40:type=RC:QP_FATAL", SAME_CONTEXT);
 	expect_event(d.a.ctx, IBV_EVENT_QP_FATAL);
@@ -96,7 +96,7 @@ END_TEST
 /*
  * CQ_ERR occurs after the N-th CQE is polled, and there are no further CQEs.
  */
-START_TEST(a_cq)
+START_TEST(cq_err_event)
 {
 	open_duo("cq:nth=2:CQ_ERR", TWO_PROCESSES);
 	write_one(1);
@@ -115,7 +115,7 @@ END_TEST
  * SRQ events occur after the N-th posted receive.  SRQ_LIMIT_REACHED disarms
  * the limit (ibv_modify_srq(3)).
  */
-START_TEST(an_srq)
+START_TEST(srq_events)
 {
 	static const struct {
 		const char *rule;
@@ -147,7 +147,7 @@ START_TEST(an_srq)
 END_TEST
 
 /* Events that do not change the state of an object */
-START_TEST(news)
+START_TEST(events_without_state_change)
 {
 	static const struct {
 		const char *rule;
@@ -181,7 +181,7 @@ START_TEST(news)
 END_TEST
 
 /* A rule with ms= strikes all objects that it matches, and no others. */
-START_TEST(objects_after_a_time)
+START_TEST(object_events_after_ms)
 {
 	struct opts o = default_opts();
 	struct ibv_srq *srq;
@@ -209,7 +209,7 @@ START_TEST(objects_after_a_time)
 END_TEST
 
 /* A CQ error breaks each QP of the CQ when the QP needs a completion. */
-START_TEST(a_shared_cq)
+START_TEST(cq_err_breaks_all_qps)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE,
 				  .send_flags = IBV_SEND_SIGNALED };
@@ -274,7 +274,7 @@ static bool is_stopped(pid_t pid)
 }
 
 /* Rules with ms= strike in the order of their times, not of their text. */
-START_TEST(the_earliest_first)
+START_TEST(ms_rules_in_order_of_time)
 {
 	pid_t pid, self = getpid();
 	struct opts o = default_opts();
@@ -327,7 +327,7 @@ static void expect_both_qps(void)
 }
 
 /* A child has its own timers, and its faults do not affect the parent. */
-START_TEST(a_child_has_its_own_time)
+START_TEST(child_has_own_timers)
 {
 	open_duo("qp:ms=150:type=RC:QP_FATAL", SAME_CONTEXT);
 	expect_both_qps();
@@ -352,7 +352,7 @@ static void expect_down_and_up(void)
 }
 
 /* DOWN rules also apply to the port of a child. */
-START_TEST(a_child_has_its_own_port)
+START_TEST(port_rules_apply_to_child)
 {
 	open_duo("port:at=post:DOWN=30", SAME_CONTEXT);
 	expect_down_and_up();
@@ -365,7 +365,7 @@ END_TEST
  * Both processes see that the port is down.  What is posted meanwhile arrives
  * when the port is active again.
  */
-START_TEST(a_port_is_down_for_a_while)
+START_TEST(port_down_for_ms)
 {
 	int type = IBV_EVENT_PORT_ERR;
 
@@ -388,7 +388,7 @@ END_TEST
  * Port events with ms= occur after the given time.  DOWN lasts for the given
  * time.
  */
-START_TEST(a_port_after_a_time)
+START_TEST(port_event_after_ms)
 {
 	double before = now_ms();
 
@@ -406,7 +406,7 @@ END_TEST
  * A port that is down becomes active if the process closes the device or
  * exits.
  */
-START_TEST(a_port_does_not_stay_down)
+START_TEST(port_active_after_exit)
 {
 	struct opts o = default_opts();
 	pid_t pid;
@@ -435,7 +435,7 @@ END_TEST
  * After DEVICE_FATAL, WRs are flushed and verbs calls fail with EIO, but
  * objects can be destroyed.
  */
-START_TEST(a_device)
+START_TEST(device_fatal)
 {
 	open_duo("device:nth=2:DEVICE_FATAL", TWO_PROCESSES);
 	ck_ok(post_recv(&d.a, 9, 0, 8));
@@ -497,7 +497,7 @@ static pid_t work_begin(struct work *w, int many)
  * KILL terminates the process at the N-th post or completion, if prog=
  * matches.
  */
-START_TEST(a_process_dies)
+START_TEST(process_killed)
 {
 	static const struct {
 		const char *rule;
@@ -519,7 +519,7 @@ START_TEST(a_process_dies)
 END_TEST
 
 /* STOP stops the process.  It proceeds after SIGCONT. */
-START_TEST(a_process_stops)
+START_TEST(process_stopped)
 {
 	struct work *w = shared_page();
 	int status;
@@ -559,7 +559,7 @@ static void *while_stopped(void *arg)
 }
 
 /* A peer that is stopped does not affect transfers from and to its memory. */
-START_TEST(a_peer_stops)
+START_TEST(stopped_peer_memory_accessible)
 {
 	pthread_t t;
 
@@ -575,7 +575,7 @@ START_TEST(a_peer_stops)
 END_TEST
 
 /* SLEEP delays the thread by the given number of milliseconds. */
-START_TEST(a_thread_sleeps)
+START_TEST(thread_delayed)
 {
 	double before;
 
@@ -592,24 +592,24 @@ int main(void)
 {
 	Suite *s = suite("faults events");
 
-	add_loop(s, a_qp_after_its_nth_post, 5);
-	add(s, a_qp_of_the_peer);
-	add(s, a_qp_after_a_time);
-	add(s, a_cq);
-	add_loop(s, an_srq, 2);
-	add_loop(s, news, 8);
-	add(s, objects_after_a_time);
-	add(s, a_shared_cq);
-	add(s, a_port_is_down_for_a_while);
-	add(s, a_port_after_a_time);
-	add(s, the_earliest_first);
-	add(s, a_child_has_its_own_time);
-	add(s, a_child_has_its_own_port);
-	add_loop(s, a_port_does_not_stay_down, 2);
-	add(s, a_device);
-	add_loop(s, a_process_dies, 5);
-	add(s, a_process_stops);
-	add(s, a_peer_stops);
-	add(s, a_thread_sleeps);
+	add_loop(s, qp_event_after_nth_post, 5);
+	add(s, qp_event_at_recv);
+	add(s, qp_event_after_ms);
+	add(s, cq_err_event);
+	add_loop(s, srq_events, 2);
+	add_loop(s, events_without_state_change, 8);
+	add(s, object_events_after_ms);
+	add(s, cq_err_breaks_all_qps);
+	add(s, port_down_for_ms);
+	add(s, port_event_after_ms);
+	add(s, ms_rules_in_order_of_time);
+	add(s, child_has_own_timers);
+	add(s, port_rules_apply_to_child);
+	add_loop(s, port_active_after_exit, 2);
+	add(s, device_fatal);
+	add_loop(s, process_killed, 5);
+	add(s, process_stopped);
+	add(s, stopped_peer_memory_accessible);
+	add(s, thread_delayed);
 	return run(s);
 }

@@ -31,7 +31,7 @@ static void expect_event(struct ibv_context *ctx, enum ibv_event_type type)
 }
 
 /* A receive that is posted to an SRQ does not count for a QP or its CQ. */
-START_TEST(receives_of_an_srq)
+START_TEST(srq_receive_counts_for_srq_only)
 {
 	struct ibv_srq *srq;
 
@@ -53,7 +53,7 @@ START_TEST(receives_of_an_srq)
 END_TEST
 
 /* A receive that is posted to a QP does not count for an SRQ. */
-START_TEST(receives_of_a_qp)
+START_TEST(qp_receive_counts_for_qp_only)
 {
 	struct ibv_srq *srq, *other;
 
@@ -84,7 +84,7 @@ static unsigned int poll_all(void)
  * Each WR of a list counts, each receive of a list, and each CQE that one
  * call polls.
  */
-START_TEST(many_in_one_call)
+START_TEST(each_wr_of_a_call_counts)
 {
 	static const char *const at[] = { "post", "recv", "completion" };
 	struct ibv_send_wr wr[MANY], *bad;
@@ -183,7 +183,7 @@ static void extended_close(struct ibv_cq_ex *cq)
 }
 
 /* WRs of the ibv_wr_* calls and CQEs of ibv_next_poll count one by one. */
-START_TEST(built_and_iterated)
+START_TEST(builder_wrs_and_next_poll_count)
 {
 	static const struct {
 		const char *rule;
@@ -216,7 +216,7 @@ END_TEST
  * A rule can break a WR in the middle of a batch that the ibv_wr_* calls
  * built, or strike in the middle of a batch of ibv_next_poll.
  */
-START_TEST(built_and_broken)
+START_TEST(rule_strikes_within_batch)
 {
 	enum ibv_wc_status status[MANY];
 	struct ibv_qp_ex *ex;
@@ -243,7 +243,7 @@ START_TEST(built_and_broken)
 END_TEST
 
 /* A bind of a memory window by ibv_bind_mw counts as a posted WR. */
-START_TEST(a_window_is_posted)
+START_TEST(bind_mw_counts_as_post)
 {
 	struct ibv_mw_bind bind = { .wr_id = 1,
 				    .send_flags = IBV_SEND_SIGNALED };
@@ -276,7 +276,7 @@ END_TEST
  * All contexts of a process share the device and its port: each gets the
  * event.
  */
-START_TEST(a_device_that_is_open_twice)
+START_TEST(event_in_each_context)
 {
 	struct ibv_port_attr attr;
 
@@ -304,7 +304,7 @@ START_TEST(a_device_that_is_open_twice)
 END_TEST
 
 /* A second, shorter DOWN does not shorten the first one. */
-START_TEST(down_twice)
+START_TEST(shorter_second_port_down)
 {
 	double before;
 
@@ -339,7 +339,7 @@ static void *alloc_many(void *arg)
 }
 
 /* nth, every and times apply to all threads of the process together. */
-START_TEST(threads_count_together)
+START_TEST(counts_are_shared_by_threads)
 {
 	static const struct {
 		const char *rule;
@@ -423,7 +423,7 @@ static void *live(void *ctx)
  * down.  The reader of events does not block: an event disappears if its QP
  * is destroyed between poll(2) and ibv_get_async_event.
  */
-START_TEST(threads_under_fire)
+START_TEST(faults_while_threads_destroy_qps)
 {
 	struct ibv_async_event event;
 	struct ibv_context *ctx;
@@ -456,15 +456,15 @@ int main(void)
 {
 	Suite *s = suite("faults moments");
 
-	add(s, receives_of_an_srq);
-	add(s, receives_of_a_qp);
-	add_loop(s, many_in_one_call, 3);
-	add_loop(s, built_and_iterated, 5);
-	add_loop(s, built_and_broken, 2);
-	add(s, a_window_is_posted);
-	add(s, a_device_that_is_open_twice);
-	add(s, down_twice);
-	add_loop(s, threads_count_together, 4);
-	add_loop(s, threads_under_fire, 2);
+	add(s, srq_receive_counts_for_srq_only);
+	add(s, qp_receive_counts_for_qp_only);
+	add_loop(s, each_wr_of_a_call_counts, 3);
+	add_loop(s, builder_wrs_and_next_poll_count, 5);
+	add_loop(s, rule_strikes_within_batch, 2);
+	add(s, bind_mw_counts_as_post);
+	add(s, event_in_each_context);
+	add(s, shorter_second_port_down);
+	add_loop(s, counts_are_shared_by_threads, 4);
+	add_loop(s, faults_while_threads_destroy_qps, 2);
 	return run(s);
 }

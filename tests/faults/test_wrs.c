@@ -18,7 +18,7 @@ static void open_duo(const char *rules, enum where where)
  * The N-th matching WR fails: it is not executed, later WRs are flushed, and
  * the peer stays in RTS.
  */
-START_TEST(nth_and_no_other)
+START_TEST(only_nth_wr_fails)
 {
 	open_duo("wr:op=RDMA_WRITE:nth=3:RETRY_EXC_ERR", _i);
 	node_fill(&d.a, 0, 64, 1);
@@ -92,7 +92,7 @@ static const struct {
  * Each completion status has the effects on both ends that a real error with
  * that status has.
  */
-START_TEST(both_ends)
+START_TEST(effects_at_both_ends)
 {
 	struct ibv_wc wc;
 
@@ -124,7 +124,7 @@ END_TEST
  * They complete successfully.  Only then does the faulty WR fail, and WRs
  * posted after it are flushed.
  */
-START_TEST(those_before_are_served)
+START_TEST(earlier_wrs_complete_first)
 {
 	const bool remote = _i % 2;
 	char seed[16];
@@ -159,7 +159,7 @@ START_TEST(those_before_are_served)
 END_TEST
 
 /* op= and wr_id= restrict a rule to matching WRs. */
-START_TEST(by_wr_id_and_opcodes)
+START_TEST(rule_by_wr_id_and_op)
 {
 	open_duo("wr:op=SEND,RDMA_READ:wr_id=0x22:LOC_PROT_ERR", SAME_CONTEXT);
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 0x22, 0, 8, 0, 0));
@@ -176,7 +176,7 @@ END_TEST
 /*
  * A SEND that waits for a receive counts once, however often it is retried.
  */
-START_TEST(a_retry_is_not_counted)
+START_TEST(retry_not_counted)
 {
 	open_duo("wr:nth=2:LOC_PROT_ERR", _i);
 	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 64, 0, 0));
@@ -190,7 +190,7 @@ START_TEST(a_retry_is_not_counted)
 END_TEST
 
 /* An error that consumes a receive occurs only when a receive is posted. */
-START_TEST(a_refusal_waits_for_its_receive)
+START_TEST(refusal_waits_for_receive)
 {
 	open_duo("wr:nth=1:REM_OP_ERR", _i);
 	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 64, 0, 0));
@@ -203,7 +203,7 @@ START_TEST(a_refusal_waits_for_its_receive)
 END_TEST
 
 /* The same if other WRs are outstanding when the SEND is started. */
-START_TEST(a_late_refusal_waits_for_its_receive)
+START_TEST(late_refusal_waits_for_receive)
 {
 	char seed[32];
 	int i;
@@ -232,7 +232,7 @@ END_TEST
  * A WR counts when it is started.  A WR that waits in SQD or is flushed in
  * ERR does not count.
  */
-START_TEST(states)
+START_TEST(wr_counts_when_started)
 {
 	open_duo("wr:nth=2:LOC_PROT_ERR;wr:nth=3:LOC_LEN_ERR", _i);
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, 0));
@@ -358,7 +358,7 @@ static const struct {
 /*
  * The same for XRC: the WR fails, and the error is visible at the target QP.
  */
-START_TEST(xrc)
+START_TEST(xrc_wr_fails)
 {
 	const enum ibv_wr_opcode op = xrc_ends[_i / 2].op;
 	const enum ibv_wc_status status = xrc_ends[_i / 2].status;
@@ -396,7 +396,7 @@ END_TEST
  * A completion error on the send queue of a UD QP moves it to SQE (IB
  * 10.3.1).
  */
-START_TEST(an_unreliable_qp_goes_on_receiving)
+START_TEST(ud_receives_in_sqe)
 {
 	struct opts o = default_opts();
 	struct ibv_ah *ah;
@@ -419,7 +419,7 @@ END_TEST
  * A completion error on the send queue of a UC QP moves it to SQE (IB
  * 10.3.1).  Receives stay posted, and the QP can return to RTS.
  */
-START_TEST(a_uc_qp_goes_on_receiving)
+START_TEST(uc_receives_in_sqe)
 {
 	open_duo("wr:type=UC:op=SEND:nth=2:LOC_PROT_ERR", _i);
 	turn(&d, IBV_QPT_UC);
@@ -447,7 +447,7 @@ END_TEST
  * A bind completes with IBV_WC_MW_BIND_ERR.  Other WRs do not match this
  * status.
  */
-START_TEST(a_window_is_not_bound)
+START_TEST(bind_fails)
 {
 	struct ibv_mw_bind bind = { .wr_id = 1,
 				    .send_flags = IBV_SEND_SIGNALED };
@@ -473,7 +473,7 @@ START_TEST(a_window_is_not_bound)
 END_TEST
 
 /* A local invalidate completes with IBV_WC_MW_BIND_ERR. */
-START_TEST(a_key_is_not_ended)
+START_TEST(local_inv_fails)
 {
 	struct ibv_send_wr wr = { .wr_id = 2, .opcode = IBV_WR_LOCAL_INV };
 
@@ -489,7 +489,7 @@ START_TEST(a_key_is_not_ended)
 END_TEST
 
 /* WRs that no rule matches complete as without rules. */
-START_TEST(what_no_rule_is_about)
+START_TEST(unmatched_wrs_succeed)
 {
 	uint32_t i;
 
@@ -515,19 +515,19 @@ int main(void)
 {
 	Suite *s = suite("faults wrs");
 
-	add_loop(s, nth_and_no_other, WHERE_COUNT);
-	add_loop(s, both_ends, 2 * COUNT(ends));
-	add_loop(s, those_before_are_served, 24);
-	add(s, by_wr_id_and_opcodes);
-	add_loop(s, states, WHERE_COUNT);
-	add_loop(s, a_retry_is_not_counted, WHERE_COUNT);
-	add_loop(s, a_refusal_waits_for_its_receive, WHERE_COUNT);
-	add_loop(s, a_late_refusal_waits_for_its_receive, 4);
-	add_loop(s, xrc, 2 * COUNT(xrc_ends));
-	add(s, an_unreliable_qp_goes_on_receiving);
-	add_loop(s, a_uc_qp_goes_on_receiving, WHERE_COUNT);
-	add(s, a_window_is_not_bound);
-	add(s, a_key_is_not_ended);
-	add_loop(s, what_no_rule_is_about, WHERE_COUNT);
+	add_loop(s, only_nth_wr_fails, WHERE_COUNT);
+	add_loop(s, effects_at_both_ends, 2 * COUNT(ends));
+	add_loop(s, earlier_wrs_complete_first, 24);
+	add(s, rule_by_wr_id_and_op);
+	add_loop(s, wr_counts_when_started, WHERE_COUNT);
+	add_loop(s, retry_not_counted, WHERE_COUNT);
+	add_loop(s, refusal_waits_for_receive, WHERE_COUNT);
+	add_loop(s, late_refusal_waits_for_receive, 4);
+	add_loop(s, xrc_wr_fails, 2 * COUNT(xrc_ends));
+	add(s, ud_receives_in_sqe);
+	add_loop(s, uc_receives_in_sqe, WHERE_COUNT);
+	add(s, bind_fails);
+	add(s, local_inv_fails);
+	add_loop(s, unmatched_wrs_succeed, WHERE_COUNT);
 	return run(s);
 }

@@ -204,7 +204,7 @@ proctype other()
 }
 
 /* Set turn: WHOLE: copy now; NONE: later; CANCELLED: never. */
-inline look_whose_turn(i)
+inline check_turn(i)
 {
 	after = s[i].after;
 	before = s[i].after_slot;
@@ -281,7 +281,7 @@ end:	do
 			}
 			if
 			:: mine != 0 ->
-				look_whose_turn(i);
+				check_turn(i);
 				if
 				:: turn == NONE
 				:: turn != NONE -> serve(i)
@@ -292,7 +292,7 @@ end:	do
 	od
 }
 
-proctype taker()
+proctype destroyer()
 {
 	byte i, mine, seen;
 	bool ok;
@@ -328,6 +328,6 @@ init
 		run bouncer();
 		run pair();
 		run other();
-		run taker()
+		run destroyer()
 	}
 }

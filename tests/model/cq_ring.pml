@@ -31,7 +31,7 @@ entry e[4]; /* two rings */
 /* t - h > mask in unsigned arithmetic: h may also be past t */
 #define NO_ROOM(t, h) (t - h >= DEPTH || h > t)
 
-byte tail_hint[2], head_seen[2], head_told[2];
+byte tail_hint[2], head_seen[2], head_seen_by_poller[2];
 byte ring; /* sh->ring */
 byte next_ring;
 bool inside[PRODUCERS]; /* the guards */
@@ -92,7 +92,7 @@ walk:
 			if
 			:: NO_ROOM(t, h) ->
 				d_step {
-					h = head_told[r];
+					h = head_seen_by_poller[r];
 					no_room = E(r, t).state == CLAIMED &&
 						  E(r, t).pos + DEPTH == t
 				}
@@ -128,7 +128,7 @@ walk:
 				E(r, t).state == CLAIMED &&
 				E(r, t).pos + DEPTH == t ->
 				/* the previous completion in it was polled */
-				assert(head_told[r] + DEPTH > t);
+				assert(head_seen_by_poller[r] + DEPTH > t);
 				E(r, t).pos = t;
 				E(r, t).owner = me;
 				E(r, t).gen = 0
@@ -182,7 +182,7 @@ inline release()
 {
 	d_step {
 		head++;
-		head_told[polled_ring] = head
+		head_seen_by_poller[polled_ring] = head
 	}
 }
 
@@ -284,7 +284,7 @@ active proctype poller()
 		for (i : 0 .. 1) {
 			tail_hint[i] = DEPTH;
 			head_seen[i] = DEPTH;
-			head_told[i] = DEPTH
+			head_seen_by_poller[i] = DEPTH
 		}
 		head = DEPTH;
 		for (i : 0 .. PRODUCERS - 1) {

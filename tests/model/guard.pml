@@ -168,7 +168,7 @@ end:	skip
 #define DEAD killed
 #endif
 
-proctype taker(byte thing)
+proctype destroyer(byte thing)
 {
 	byte seen;
 
@@ -199,8 +199,8 @@ init
 	atomic {
 		run buffers();
 		run requester();
-		run taker(A);
-		run taker(B);
+		run destroyer(A);
+		run destroyer(B);
 		run killer()
 	}
 }

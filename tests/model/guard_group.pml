@@ -10,7 +10,7 @@
  * read all guards.
  */
 #define REQUESTERS 2
-#define DOUBTERS 2
+#define SCANNERS 2
 #define OPS 2
 
 bool live = true; /* validity of the object, cleared by the destroyer */
@@ -18,16 +18,16 @@ bool gone; /* ghost variable: the object was released */
 bool up[REQUESTERS];
 
 /* fields of the summary word; !busy && !doubted: idle; doubted: RECHECK */
-bool busy, doubted;
-byte doubts; /* number of the recheck */
+bool busy, recheck;
+byte rechecks; /* number of the recheck */
 
-inline say_busy()
+inline set_busy()
 {
 	if
 	:: atomic { busy -> skip }
-#ifdef TRUSTS_DOUBTED
-	:: atomic { !busy && doubted -> skip }
-	:: atomic { !busy && !doubted -> skip }; busy = true
+#ifdef TRUSTS_RECHECK
+	:: atomic { !busy && recheck -> skip }
+	:: atomic { !busy && !recheck -> skip }; busy = true
 #else
 	:: atomic { !busy -> skip }; busy = true
 #endif
@@ -43,11 +43,11 @@ proctype requester(byte me)
 	:: n < OPS ->
 		n++;
 #ifdef LOOKS_FIRST
-		say_busy();
+		set_busy();
 		up[me] = true;
 #else
 		up[me] = true;
-		say_busy();
+		set_busy();
 #endif
 		found = live;
 		/* the object is used until the guard is lowered */
@@ -57,25 +57,25 @@ proctype requester(byte me)
 	od
 }
 
-proctype taker()
+proctype destroyer()
 {
 	byte i;
 
 #ifdef LATE
 	if
-	:: atomic { !busy && !doubted -> skip };
+	:: atomic { !busy && !recheck -> skip };
 		live = false; gone = true; goto out
-	:: atomic { busy || doubted -> skip }; live = false
+	:: atomic { busy || recheck -> skip }; live = false
 	fi;
 #else
 	live = false;
 	if
-#ifdef DOUBT_IS_IDLE
+#ifdef RECHECK_IS_IDLE
 	:: atomic { !busy -> gone = true }; goto out
 	:: atomic { busy -> skip }
 #else
-	:: atomic { !busy && !doubted -> gone = true }; goto out
-	:: atomic { busy || doubted -> skip }
+	:: atomic { !busy && !recheck -> gone = true }; goto out
+	:: atomic { busy || recheck -> skip }
 #endif
 	fi;
 #endif
@@ -86,16 +86,16 @@ end_waits:	!up[i]
 out:	skip
 }
 
-proctype doubter()
+proctype scanner()
 {
 	byte i, mine;
 
 	/* a failed compare-and-swap is modelled as one that was not tried */
 	atomic {
 		busy = false;
-		doubted = true;
-		doubts++;
-		mine = doubts
+		recheck = true;
+		rechecks++;
+		mine = rechecks
 	}
 	for (i : 0 .. REQUESTERS - 1) {
 		if
@@ -105,11 +105,11 @@ proctype doubter()
 	}
 	if
 #ifdef NO_NUMBER
-	:: atomic { !busy && doubted -> doubted = false }
-	:: atomic { busy || !doubted -> skip }
+	:: atomic { !busy && recheck -> recheck = false }
+	:: atomic { busy || !recheck -> skip }
 #else
-	:: atomic { !busy && doubted && doubts == mine -> doubted = false }
-	:: atomic { busy || !doubted || doubts != mine -> skip }
+	:: atomic { !busy && recheck && rechecks == mine -> recheck = false }
+	:: atomic { busy || !recheck || rechecks != mine -> skip }
 #endif
 	fi;
 out:	skip
@@ -123,9 +123,9 @@ init
 		for (i : 0 .. REQUESTERS - 1) {
 			run requester(i)
 		}
-		for (i : 0 .. DOUBTERS - 1) {
-			run doubter()
+		for (i : 0 .. SCANNERS - 1) {
+			run scanner()
 		}
-		run taker()
+		run destroyer()
 	}
 }

@@ -186,15 +186,16 @@ MODEL(guard_group, 3)
 				rl::yield(1, $);
 		thing($) = 0;
 	}
-	void doubter()
+	void scanner()
 	{
 		int was = 1;
 
 		if (!group($).compare_exchange_strong(
-			    was, 2, MISTAKE(DOUBTS, mo_seq_cst, mo_relaxed)))
+			    was, 2,
+			    MISTAKE(RECHECK_STORE, mo_seq_cst, mo_relaxed)))
 			return;
-		if (seq($).load(MISTAKE(DOUBT_LOOKS, mo_seq_cst,
-					mo_relaxed)) & 1)
+		if (seq($).load(MISTAKE(RECHECK_LOAD, mo_seq_cst, mo_relaxed)) &
+		    1)
 			return;
 		was = 2;
 		group($).compare_exchange_strong(
@@ -207,7 +208,7 @@ MODEL(guard_group, 3)
 		else if (me == 1)
 			taker();
 		else
-			doubter();
+			scanner();
 	}
 };
 

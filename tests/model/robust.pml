@@ -35,12 +35,12 @@ byte deaths;
 /* ghost variables, which the program does not have */
 bool holds[PROCESSES]; /* the process holds the lock */
 byte inside;
-byte untold; /* 1: a holder died, and no process was notified yet */
+byte unreported; /* 1: a holder died, and no process was notified yet */
 
 /* told: 1 if the caller knows that the previous holder died */
-#define take(new, told)                          \
-	assert(untold == told);                  \
-	untold = 0;                              \
+#define take(new, reported)                          \
+	assert(unreported == reported);                  \
+	unreported = 0;                              \
 	word = new;                              \
 	holds[me] = true;                        \
 	inside++;                                \
@@ -144,7 +144,7 @@ proctype process(byte me; byte rounds)
 		alive[me] = false;
 		asleep[me] = false;
 		if
-		:: holds[me] -> holds[me] = false; untold = 1; inside--
+		:: holds[me] -> holds[me] = false; unreported = 1; inside--
 		:: else
 		fi
 	}

@@ -16,8 +16,8 @@ static void check_rule(const struct fault_rule *r)
 	static const struct fault_subject none;
 
 	if (r->what > FAULT_PROCESS || r->at > FAULT_AT_MS ||
-	    r->effect > FAULT_SILENT || r->chance > 1ull << 32 || !r->times ||
-	    !memchr(r->text, 0, sizeof(r->text)) ||
+	    r->effect > FAULT_SILENT || r->probability > 1ull << 32 ||
+	    !r->times || !memchr(r->text, 0, sizeof(r->text)) ||
 	    !memchr(r->prog, 0, sizeof(r->prog)))
 		abort();
 	if (!!r->nth + !!r->every > 1 || r->ms > 1000000000)
@@ -26,7 +26,7 @@ static void check_rule(const struct fault_rule *r)
 		abort();
 	if (r->what < FAULT_QP && r->effect == FAULT_EVENT)
 		abort();
-	fault_fits(r, &none);
+	fault_rule_matches(r, &none);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -76,7 +76,7 @@ static bool life_open(void)
 		    o.mw = ibv_alloc_mw(o.pd, IBV_MW_TYPE_1));
 }
 
-static void life_end(void)
+static void wr_history_end(void)
 {
 	int i;
 
@@ -202,6 +202,6 @@ void cycle(void)
 {
 	if (life_open())
 		life_live();
-	life_end();
+	wr_history_end();
 	me->cycles++;
 }

@@ -61,7 +61,7 @@ START_TEST(directories_of_the_same_names)
 }
 END_TEST
 
-START_TEST(not_an_arena)
+START_TEST(invalid_arena_file)
 {
 	struct urxe_fabric *f = new_fabric();
 	struct urxe_arena *a, *b = (void *)1;
@@ -232,7 +232,7 @@ START_TEST(small_rings)
 	/* if no small unit is left, or the ring is larger, it gets pages */
 	memset(a->small_map, 0xff, sizeof(a->small_map));
 	ck_assert(arena_alloc_ring(a, fd, BYTES) >= URXE_HEAP_OFFSET);
-	ck_assert(arena_alloc_ring(a, fd, URXE_SMALL_MOST + 1) >=
+	ck_assert(arena_alloc_ring(a, fd, URXE_SMALL_MAX + 1) >=
 		  URXE_HEAP_OFFSET);
 	arena_unmap(a);
 	close(fd);
@@ -240,7 +240,7 @@ START_TEST(small_rings)
 }
 END_TEST
 
-START_TEST(no_room)
+START_TEST(arena_full)
 {
 	struct urxe_fabric *f = new_fabric();
 	const uint64_t heap = URXE_ARENA_SIZE - URXE_HEAP_OFFSET;
@@ -266,7 +266,7 @@ END_TEST
 
 #define SMALL offsetof(struct urxe_arena, small)
 
-START_TEST(bounds)
+START_TEST(offset_bounds)
 {
 	struct urxe_fabric *f = new_fabric();
 	struct urxe_arena *a;
@@ -389,7 +389,7 @@ START_TEST(full_file_system)
 }
 END_TEST
 
-START_TEST(keys)
+START_TEST(key_table)
 {
 	uint32_t key = URXE_KEY(URXE_MAX_CTX - 1, URXE_MAX_KEY - 1, 255);
 
@@ -407,14 +407,14 @@ int main(void)
 
 	add(s, fresh_arena);
 	add(s, directories_of_the_same_names);
-	add(s, not_an_arena);
+	add(s, invalid_arena_file);
 	add(s, map_peer);
 	add(s, alloc_and_free);
 	add(s, small_rings);
-	add(s, no_room);
-	add(s, bounds);
+	add(s, arena_full);
+	add(s, offset_bounds);
 	add(s, processes);
 	add(s, full_file_system);
-	add(s, keys);
+	add(s, key_table);
 	return run_suite(s);
 }

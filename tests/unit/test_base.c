@@ -17,7 +17,7 @@
 
 #define MS 1000000ull
 
-START_TEST(clock_goes_on)
+START_TEST(clock_advances)
 {
 	uint64_t start = clock_now();
 
@@ -209,7 +209,7 @@ static int wait_forbidden(void *arg)
  * event_count_wait_words() returns if a seccomp filter that was installed
  * later forbids futex_waitv: it then reports that it takes no words.
  */
-START_TEST(words_forbidden_later)
+START_TEST(futex_waitv_forbidden_later)
 {
 	ck_assert_int_eq(reap_child(spawn(wait_forbidden, NULL)), 0);
 }
@@ -219,13 +219,13 @@ int main(void)
 {
 	Suite *s = suite_create("base");
 
-	add(s, clock_goes_on);
+	add(s, clock_advances);
 	add(s, powers_of_two);
 	add(s, thread_takes_no_signals);
 	add(s, event_count_returns);
 	add(s, event_count_interrupted);
 	add(s, event_count_threads);
 	add(s, event_count_processes);
-	add(s, words_forbidden_later);
+	add(s, futex_waitv_forbidden_later);
 	return run_suite(s);
 }

@@ -92,7 +92,7 @@ static uint32_t find_slowly(const uint64_t *map, uint32_t from, uint32_t n,
 	return BITS;
 }
 
-START_TEST(find_like_a_model)
+START_TEST(find_matches_model)
 {
 	uint64_t map[4];
 	uint32_t round, i, from, n, align;
@@ -125,6 +125,6 @@ int main(void)
 	add(s, find_in_empty_and_full);
 	add(s, find_aligned);
 	add(s, find_next_wraps);
-	add(s, find_like_a_model);
+	add(s, find_matches_model);
 	return run_suite(s);
 }

@@ -137,7 +137,7 @@ static int exec_sleep(void *arg)
  * After exec(2) a child does not keep the context alive: its descriptor is
  * close-on-exec.
  */
-START_TEST(exec_does_not)
+START_TEST(exec_does_not_keep_alive)
 {
 	struct urxe_fabric *f = new_fabric();
 	int fd = open_context(f), i;
@@ -169,7 +169,7 @@ static void send_fd(int sock, int fd)
 	ck_assert_int_eq(sendmsg(sock, &msg, 0), 1);
 }
 
-START_TEST(passing_keeps_alive)
+START_TEST(fd_passing_keeps_alive)
 {
 	struct urxe_fabric *f = new_fabric();
 	int fd = open_context(f), sock[2];
@@ -269,7 +269,7 @@ START_TEST(killed_and_reaped)
 }
 END_TEST
 
-START_TEST(reaping_spares_the_living)
+START_TEST(reaping_keeps_live_contexts)
 {
 	struct victim *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -315,7 +315,7 @@ static bool is_roomy(const struct urxe_fabric *f)
  * An opening checks a few contexts, and the next opening checks the following
  * ones.
  */
-START_TEST(openings_ask_in_turn)
+START_TEST(opens_check_in_turn)
 {
 	enum { MANY = 24, DEAD = 20 };
 	struct urxe_fabric *f = new_fabric();
@@ -379,7 +379,7 @@ static int have_all(void *arg)
  * If a resource is used up, all contexts are checked, and what dead ones held
  * is available.
  */
-START_TEST(used_up_by_the_dead)
+START_TEST(dead_contexts_reaped_when_full)
 {
 	static const uint8_t group[16] = { 0xff };
 	struct victim *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE,
@@ -633,7 +633,7 @@ END_TEST
  * If the FIFOs of a dead context cannot be listed, the context is left to a
  * process that can list them.
  */
-START_TEST(fifos_cannot_be_seen)
+START_TEST(fifos_cannot_be_listed)
 {
 	struct urxe_fabric *f = new_fabric();
 	struct urxe_arena *a;
@@ -660,19 +660,19 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("context");
-	TCase *used_up = tcase_create("used_up_by_the_dead");
+	TCase *used_up = tcase_create("dead_contexts_reaped_when_full");
 	TCase *tc = tcase_create("object_limits");
 
 	add(s, open_close);
 	add(s, mapping_keeps_alive);
 	add(s, dup_keeps_alive);
 	add(s, fork_keeps_alive);
-	add(s, exec_does_not);
-	add(s, passing_keeps_alive);
+	add(s, exec_does_not_keep_alive);
+	add(s, fd_passing_keeps_alive);
 	add(s, killed_and_reaped);
-	add(s, reaping_spares_the_living);
-	add(s, openings_ask_in_turn);
-	tcase_add_loop_test(used_up, used_up_by_the_dead, 0, 3);
+	add(s, reaping_keeps_live_contexts);
+	add(s, opens_check_in_turn);
+	tcase_add_loop_test(used_up, dead_contexts_reaped_when_full, 0, 3);
 	suite_add_tcase(s, used_up);
 	add(s, generations);
 	add(s, half_opened_is_reaped);
@@ -682,6 +682,6 @@ int main(void)
 	add(s, object_limit_race);
 	suite_add_tcase(s, tc);
 	add(s, reaper_stops_and_dies);
-	add(s, fifos_cannot_be_seen);
+	add(s, fifos_cannot_be_listed);
 	return run_suite(s);
 }

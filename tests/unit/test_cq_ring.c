@@ -58,7 +58,7 @@ static int64_t consume(void)
 	return what;
 }
 
-START_TEST(word)
+START_TEST(cqe_word_fields)
 {
 	uint64_t w = cqe_word(0xfedcba98, 0xabcdef, CQE_CLAIMED);
 
@@ -72,7 +72,7 @@ END_TEST
  * Positions start shortly before the wrap; batches of different sizes shift
  * the phase.
  */
-START_TEST(laps)
+START_TEST(ring_wraps)
 {
 	int64_t in = 0, out = 0;
 	int i, j;
@@ -89,7 +89,7 @@ START_TEST(laps)
 }
 END_TEST
 
-START_TEST(full)
+START_TEST(ring_full)
 {
 	const uint32_t first[] = { 0, 3, 0x80000000, 0xfffffffc };
 	struct cq_slot s;
@@ -207,7 +207,7 @@ START_TEST(dead_claimer)
 END_TEST
 
 /* Each state that the protocol can produce is valid. */
-START_TEST(valid)
+START_TEST(valid_states)
 {
 	struct cq_slot s;
 	uint32_t end;
@@ -245,7 +245,7 @@ static bool valid_with(_Atomic uint64_t *at, uint64_t word)
 	return valid;
 }
 
-START_TEST(invalid)
+START_TEST(invalid_states)
 {
 	start(0);
 	produce(0);
@@ -273,7 +273,7 @@ START_TEST(invalid)
 }
 END_TEST
 
-START_TEST(ended)
+START_TEST(ring_closed)
 {
 	struct cq_slot s;
 	uint32_t end, n;
@@ -488,16 +488,16 @@ int main(void)
 {
 	Suite *s = suite_create("cq_ring");
 
-	add(s, word);
-	add(s, laps);
-	add(s, full);
+	add(s, cqe_word_fields);
+	add(s, ring_wraps);
+	add(s, ring_full);
 	add(s, late_hint);
 	add(s, damaged_hint);
 	add(s, claimed_is_not_ready);
 	add(s, dead_claimer);
-	add(s, ended);
-	add(s, valid);
-	add(s, invalid);
+	add(s, ring_closed);
+	add(s, valid_states);
+	add(s, invalid_states);
 	add(s, many_producers);
 	add(s, resized_meanwhile);
 	return run_suite(s);

@@ -392,7 +392,7 @@ static int take_pages_and_die(void *arg)
  * Pages that a killed process took without completing the allocation become
  * available again.
  */
-START_TEST(dies_with_pages)
+START_TEST(killed_during_alloc)
 {
 	struct urxe_fabric *f = new_fabric();
 	int a = alloc(f, 4096), b;
@@ -427,6 +427,6 @@ int main(void)
 	add(s, processes);
 	add(s, heap_too_short);
 	add(s, full_file_system);
-	add(s, dies_with_pages);
+	add(s, killed_during_alloc);
 	return run_suite(s);
 }

@@ -84,7 +84,7 @@ static int look_while_made(struct urxe_fabric *f, int fd)
  * A file has no name until it is complete, so that a process that is killed
  * meanwhile leaves nothing.
  */
-START_TEST(made_unseen)
+START_TEST(file_named_when_complete)
 {
 	struct urxe_fabric *f = new_fabric();
 	int before = count_names(f->dir);
@@ -211,7 +211,7 @@ START_TEST(broken_segment)
 END_TEST
 
 /* An unusable segment without users is replaced and removed completely. */
-START_TEST(left_behind)
+START_TEST(unusable_segment_replaced)
 {
 	struct urxe_fabric *f = new_fabric(), *g;
 	char dir[256], parent[256];
@@ -237,7 +237,7 @@ START_TEST(left_behind)
 END_TEST
 
 /* The target of a symbolic link is not removed with the link. */
-START_TEST(left_behind_with_links)
+START_TEST(symlink_target_kept)
 {
 	struct urxe_fabric *f = new_fabric(), *g;
 	char dir[256], out[300], file[320];
@@ -305,7 +305,7 @@ END_TEST
  * The name for a fabric that is being removed is taken: a process with the
  * same PID in another container died during the removal.
  */
-START_TEST(left_behind_twice)
+START_TEST(name_of_removed_fabric_exists)
 {
 	struct urxe_fabric *f = new_fabric(), *g;
 	char dir[256], away[300], file[320];
@@ -331,7 +331,7 @@ END_TEST
  * The segment is not replaced while a context is alive.  Versions that do not
  * lock the segment may have one.
  */
-START_TEST(left_behind_with_a_context)
+START_TEST(segment_with_live_context_kept)
 {
 	struct urxe_fabric *f = new_fabric(), *g;
 	int fd = open_context(f);
@@ -370,7 +370,7 @@ END_TEST
  * A process that leaves tries again while another one holds the exclusive
  * flock(2) to check whether the fabric is in use.
  */
-START_TEST(leave_while_another_looks)
+START_TEST(leave_during_exclusive_lock)
 {
 	struct urxe_fabric *f = new_fabric();
 	int ready[2];
@@ -400,7 +400,7 @@ START_TEST(leave_while_another_looks)
 END_TEST
 
 /* The last process that leaves removes the fabric. */
-START_TEST(leave_others_behind)
+START_TEST(last_leaver_removes_fabric)
 {
 	struct urxe_fabric *f = new_fabric(), *g = again(f);
 
@@ -492,7 +492,7 @@ static int die_with_lock(void *arg)
 }
 
 /* The device lock is released when its holder dies. */
-START_TEST(lock_of_the_dead)
+START_TEST(lock_of_dead_holder)
 {
 	struct urxe_fabric *f = new_fabric();
 	int i;
@@ -609,26 +609,26 @@ int main(void)
 	TCase *tc = tcase_create("broken_segment");
 
 	add(s, create_and_open);
-	add(s, made_unseen);
+	add(s, file_named_when_complete);
 	add(s, open_absent);
 	add(s, two_fabrics_are_two_devices);
 	add(s, bad_directories);
 	add(s, long_name);
 	tcase_add_loop_test(tc, broken_segment, 0,
 			    sizeof(breakers) / sizeof(*breakers));
-	tcase_add_loop_test(tc, left_behind, 0,
+	tcase_add_loop_test(tc, unusable_segment_replaced, 0,
 			    sizeof(breakers) / sizeof(*breakers));
 	suite_add_tcase(s, tc);
 	add(s, short_segment);
 	add(s, replace_race);
-	add(s, left_behind_with_a_context);
-	add(s, left_behind_twice);
-	add(s, left_behind_with_links);
-	add(s, leave_while_another_looks);
-	add(s, leave_others_behind);
+	add(s, segment_with_live_context_kept);
+	add(s, name_of_removed_fabric_exists);
+	add(s, symlink_target_kept);
+	add(s, leave_during_exclusive_lock);
+	add(s, last_leaver_removes_fabric);
 	add(s, bad_places);
 	add(s, create_race);
-	add(s, lock_of_the_dead);
+	add(s, lock_of_dead_holder);
 	add(s, lock_excludes);
 	add(s, dir_by_environment);
 	add(s, dm_size_by_environment);

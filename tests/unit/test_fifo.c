@@ -69,7 +69,7 @@ END_TEST
  * Without a reader, opening a writer fails with ENXIO.  A FIFO of another
  * number or generation does not exist.
  */
-START_TEST(reader_is_gone)
+START_TEST(no_reader)
 {
 	struct urxe_fabric *f = new_fabric();
 	struct urxe_arena *a;
@@ -107,7 +107,7 @@ START_TEST(not_a_fifo)
 END_TEST
 
 /* fifo_create() removes FIFOs without a reader, and no others. */
-START_TEST(closed_ones_are_swept)
+START_TEST(closed_fifos_swept)
 {
 	struct urxe_fabric *f = new_fabric();
 	struct urxe_arena *a;
@@ -152,7 +152,7 @@ static int make_many(struct urxe_fabric *f, struct urxe_arena *a)
  * Several processes of a context create channels and sweep concurrently.  No
  * FIFO in use is removed.
  */
-START_TEST(swept_while_made)
+START_TEST(sweep_during_create)
 {
 	struct urxe_fabric *f = new_fabric();
 	struct urxe_arena *a;
@@ -174,7 +174,7 @@ START_TEST(swept_while_made)
 }
 END_TEST
 
-START_TEST(remove_all_spares_others)
+START_TEST(remove_all_keeps_others)
 {
 	struct urxe_fabric *f = new_fabric();
 	struct urxe_arena *a, *b;
@@ -209,10 +209,10 @@ int main(void)
 
 	add(s, create_and_write);
 	add(s, full_is_eagain);
-	add(s, reader_is_gone);
+	add(s, no_reader);
 	add(s, not_a_fifo);
-	add(s, closed_ones_are_swept);
-	add(s, swept_while_made);
-	add(s, remove_all_spares_others);
+	add(s, closed_fifos_swept);
+	add(s, sweep_during_create);
+	add(s, remove_all_keeps_others);
 	return run_suite(s);
 }

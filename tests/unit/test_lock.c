@@ -65,7 +65,7 @@ static void contend(bool single_threaded)
 }
 
 /* Several threads take the lock. */
-START_TEST(for_all)
+START_TEST(mutex_of_threads)
 {
 	contend(false);
 }
@@ -74,13 +74,13 @@ END_TEST
 /*
  * One thread takes the lock as the gate's insider, and others from outside.
  */
-START_TEST(for_one)
+START_TEST(insider_and_outsiders)
 {
 	contend(true);
 }
 END_TEST
 
-START_TEST(tried_from_outside)
+START_TEST(trylock_outside)
 {
 	int single;
 
@@ -141,7 +141,7 @@ static void *insider(void *arg)
 	return NULL;
 }
 
-START_TEST(taken_away)
+START_TEST(gate_wait_excludes_insider)
 {
 	int copies[2] = { 0, 0 }, i;
 	unsigned long uses = 0;
@@ -168,10 +168,10 @@ int main(void)
 {
 	Suite *s = suite_create("lock");
 
-	add(s, for_all);
-	add(s, for_one);
-	add(s, tried_from_outside);
+	add(s, mutex_of_threads);
+	add(s, insider_and_outsiders);
+	add(s, trylock_outside);
 	add(s, after_fork);
-	add(s, taken_away);
+	add(s, gate_wait_excludes_insider);
 	return run_suite(s);
 }

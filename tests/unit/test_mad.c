@@ -19,7 +19,7 @@ static void expect(unsigned int at, const char *text)
 }
 
 /* The bytes of a REQ that kernel rxe accepted. */
-START_TEST(req)
+START_TEST(req_bytes)
 {
 	const uint8_t gid[16] = { [10] = 0xff, 0xff, 192, 168, 77, 1 };
 
@@ -63,7 +63,7 @@ START_TEST(req)
 }
 END_TEST
 
-START_TEST(others)
+START_TEST(other_messages)
 {
 	mad_begin(mad, MAD_REP, 1);
 	mad_set(mad, MAD_REP_local_qpn, 0xabc1);
@@ -137,7 +137,7 @@ START_TEST(fields)
 }
 END_TEST
 
-START_TEST(which)
+START_TEST(message_type)
 {
 	unsigned int m;
 
@@ -158,7 +158,7 @@ START_TEST(which)
 END_TEST
 
 /* Data is truncated at the end of its field. */
-START_TEST(room)
+START_TEST(data_truncated)
 {
 	uint8_t much[300];
 
@@ -189,7 +189,7 @@ static enum mad_message with(enum mad_field f, uint64_t value)
  * mad_check() rejects messages of a wrong length or method, and values that
  * the specification does not allow.
  */
-START_TEST(checked)
+START_TEST(invalid_mads_rejected)
 {
 	unsigned int m;
 
@@ -255,12 +255,12 @@ int main(void)
 {
 	Suite *s = suite_create("mad");
 
-	add(s, req);
-	add(s, others);
+	add(s, req_bytes);
+	add(s, other_messages);
 	add(s, fields);
-	add(s, which);
-	add(s, room);
-	add(s, checked);
+	add(s, message_type);
+	add(s, data_truncated);
+	add(s, invalid_mads_rejected);
 	add(s, ip_headers);
 	return run_suite(s);
 }

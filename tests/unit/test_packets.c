@@ -40,7 +40,7 @@ static struct message message(uint64_t op, uint64_t length)
  * Annex A19: a FLUSH is one packet of any length; its response is that of a
  * READ of 0 bytes.
  */
-START_TEST(flush)
+START_TEST(flush_packets)
 {
 	struct message m = message(WR_FLUSH, 1 << 20);
 
@@ -62,7 +62,7 @@ START_TEST(flush)
 END_TEST
 
 /* A message of 2 GiB, the maximum, and an invalid length. */
-START_TEST(long_ones)
+START_TEST(longest_messages)
 {
 	static const uint64_t lengths[] = { 1ull << 31, UINT64_MAX };
 	struct message m;
@@ -94,7 +94,7 @@ START_TEST(long_ones)
 END_TEST
 
 /* Number of packets for lengths around multiples of the MTU. */
-START_TEST(how_many)
+START_TEST(packet_counts)
 {
 	static const uint64_t of[][2] = {
 		{ 0, 1 },    { 1, 1 },	  { 1024, 1 },
@@ -118,7 +118,7 @@ START_TEST(how_many)
 }
 END_TEST
 
-START_TEST(none)
+START_TEST(messages_without_packets)
 {
 	ck_assert(!message_has_packets(IBV_WR_LOCAL_INV));
 	ck_assert(!message_has_packets(IBV_WR_BIND_MW));
@@ -131,9 +131,9 @@ int main(void)
 {
 	Suite *s = suite_create("packets");
 
-	add(s, flush);
-	add(s, long_ones);
-	add(s, how_many);
-	add(s, none);
+	add(s, flush_packets);
+	add(s, longest_messages);
+	add(s, packet_counts);
+	add(s, messages_without_packets);
 	return run_suite(s);
 }

@@ -182,7 +182,7 @@ START_TEST(lengths)
 }
 END_TEST
 
-START_TEST(long_ones)
+START_TEST(longest_packets)
 {
 	struct wire_packet p = full(WIRE_UC | WIRE_SEND_MIDDLE), q;
 	uint8_t *big = calloc(1, WIRE_MAX_BYTES + 64);
@@ -201,7 +201,7 @@ START_TEST(long_ones)
 END_TEST
 
 /* A packet that is refused does not change the results. */
-START_TEST(other_traffic)
+START_TEST(refused_packet_keeps_result)
 {
 	static const struct {
 		unsigned int ipv6, at, value;
@@ -260,7 +260,7 @@ END_TEST
  * The ICRC can be computed, and the IPv4 ID solved for, without the IP
  * header.
  */
-START_TEST(without_ip)
+START_TEST(icrc_without_ip_header)
 {
 	struct wire_packet p = full(WIRE_RC | WIRE_WRITE_ONLY);
 	const size_t front = WIRE_IPV4_BYTES + WIRE_UDP_BYTES;
@@ -319,7 +319,7 @@ END_TEST
  * the packet.  They detect each single-bit error in the longest packet: no
  * other ID would cause the same change.
  */
-START_TEST(wrong_bits)
+START_TEST(bit_errors_detected)
 {
 	struct wire_packet p = full(WIRE_RC | WIRE_SEND_ONLY);
 	const size_t front = WIRE_IPV4_BYTES + WIRE_UDP_BYTES;
@@ -380,10 +380,10 @@ int main(void)
 		payload[i] = (uint8_t)(i * 37 + 11);
 	add_loop(s, built_and_parsed, 512);
 	add_loop(s, lengths, 256);
-	add(s, long_ones);
-	add(s, other_traffic);
-	add(s, without_ip);
-	add(s, wrong_bits);
+	add(s, longest_packets);
+	add(s, refused_packet_keeps_result);
+	add(s, icrc_without_ip_header);
+	add(s, bit_errors_detected);
 	add(s, psns);
 	return run_suite(s);
 }

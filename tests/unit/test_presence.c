@@ -15,7 +15,7 @@
 
 #define LAST_NS 300000000 /* duration of a stress test */
 
-START_TEST(in_and_out)
+START_TEST(enter_and_leave)
 {
 	struct presence p = { UINT32_MAX - 2001 }; /* wraps */
 	int i;
@@ -37,7 +37,7 @@ END_TEST
  * The owner died in a critical section; its successor continues with the same
  * word.
  */
-START_TEST(after_a_death)
+START_TEST(successor_of_dead_owner)
 {
 	struct presence p = { 0 };
 	uint32_t seq;
@@ -215,7 +215,7 @@ START_TEST(threads_private)
 END_TEST
 
 /* The same without membarrier(2). */
-START_TEST(threads_private_without)
+START_TEST(threads_private_without_membarrier)
 {
 	presence_cheap = false;
 	among_threads(private_owner, true);
@@ -260,7 +260,7 @@ static void *killer(void *arg)
 }
 
 /* The owner is killed while the destroyer waits for it. */
-START_TEST(killed)
+START_TEST(owner_killed)
 {
 	struct shared *s = new_shared();
 	pid_t pid = spawn(enter_and_stay, s);
@@ -281,14 +281,14 @@ int main(void)
 {
 	Suite *s = suite_create("presence");
 
-	add(s, in_and_out);
-	add(s, after_a_death);
+	add(s, enter_and_leave);
+	add(s, successor_of_dead_owner);
 	add(s, dead_owner);
 	add(s, deadline);
 	add(s, threads);
 	add(s, threads_private);
-	add(s, threads_private_without);
+	add(s, threads_private_without_membarrier);
 	add(s, processes);
-	add(s, killed);
+	add(s, owner_killed);
 	return run_suite(s);
 }

@@ -98,7 +98,7 @@ START_TEST(one_id_for_each_mapping)
 }
 END_TEST
 
-START_TEST(number_used_again)
+START_TEST(number_reused)
 {
 	struct urxe_fabric *f = new_fabric(), *g = again(f), *h = again(f);
 	uint32_t old = process_id(g), id;
@@ -186,15 +186,16 @@ static bool seems_alive(struct urxe_fabric *f, uint32_t id)
 
 static void *show(void *f)
 {
-	process_show_life(f);
+	process_publish_liveness(f);
 	return NULL;
 }
 
 /*
  * process_seems_alive() is true only while the thread that called
- * process_show_life() is alive.  After its end another thread can call that.
+ * process_publish_liveness() is alive.  After its end another thread can call
+ * that.
  */
-START_TEST(shown_by_a_thread)
+START_TEST(alive_while_thread_lives)
 {
 	struct urxe_fabric *f = new_fabric();
 	uint32_t id = process_id(f);
@@ -206,7 +207,7 @@ START_TEST(shown_by_a_thread)
 	while (seems_alive(f, id))
 		usleep(1000);
 	ck_assert(!process_is_dead(f, id));
-	process_show_life(f);
+	process_publish_liveness(f);
 	ck_assert(seems_alive(f, id));
 	ck_assert(!seems_alive(f, id + (1 << 12)));
 	fabric_close(f);
@@ -214,12 +215,12 @@ START_TEST(shown_by_a_thread)
 END_TEST
 
 /* A process that opens the fabric again keeps its id. */
-START_TEST(shown_and_closed)
+START_TEST(id_kept_when_reopened)
 {
 	struct urxe_fabric *f = new_fabric(), *g = again(f), *h;
 	uint32_t id;
 
-	process_show_life(g);
+	process_publish_liveness(g);
 	id = process_id(g);
 	fabric_close(g);
 	ck_assert(!process_is_dead(f, id));
@@ -238,12 +239,12 @@ static int show_and_wait(void *arg)
 {
 	struct start *s = arg;
 
-	process_show_life(s->f);
+	process_publish_liveness(s->f);
 	return live(arg);
 }
 
 /* A process that waitpid() has reported does not seem alive any more. */
-START_TEST(shown_to_the_end)
+START_TEST(not_alive_after_waitpid)
 {
 	struct urxe_fabric *f = new_fabric();
 	struct start s = { .f = f };
@@ -271,7 +272,7 @@ static void *show_and_exec(void *arg)
 	struct start *s = arg;
 	uint32_t id = process_id(s->f);
 
-	process_show_life(s->f);
+	process_publish_liveness(s->f);
 	if (write(s->out, &id, sizeof(id)) != sizeof(id))
 		_exit(1);
 	execlp("sleep", "sleep", "1000", NULL);
@@ -291,7 +292,7 @@ static int exec_in_a_thread(void *arg)
  * exec(2) gives the calling thread the TID of the thread group leader, so
  * that the kernel does not recognize the mutex `life` as held.
  */
-START_TEST(shown_until_exec)
+START_TEST(not_alive_after_exec)
 {
 	struct urxe_fabric *f = new_fabric();
 	struct start s = { .f = f };
@@ -317,7 +318,7 @@ static int show_in_a_child(void *arg)
 {
 	struct urxe_fabric *f = arg;
 
-	process_show_life(f);
+	process_publish_liveness(f);
 	return !seems_alive(f, process_id(f));
 }
 
@@ -325,11 +326,11 @@ static int show_in_a_child(void *arg)
  * A forked child does not have its parent's mapping: it shows a life of its
  * own, and its parent's is not affected.
  */
-START_TEST(shown_by_a_child)
+START_TEST(child_has_own_liveness)
 {
 	struct urxe_fabric *f = new_fabric();
 
-	process_show_life(f);
+	process_publish_liveness(f);
 	ck_assert_int_eq(reap_child(spawn(show_in_a_child, f)), 0);
 	ck_assert(seems_alive(f, process_id(f)));
 	fabric_close(f);
@@ -340,7 +341,7 @@ END_TEST
  * If the file procs was removed or replaced, no process is reported dead, and
  * no id is assigned.
  */
-START_TEST(other_file)
+START_TEST(procs_file_replaced)
 {
 	struct urxe_fabric *f = new_fabric(), *g = again(f);
 	uint32_t id = process_id(f);
@@ -362,15 +363,15 @@ int main(void)
 	Suite *s = suite_create("process");
 
 	add(s, one_id_for_each_mapping);
-	add(s, number_used_again);
+	add(s, number_reused);
 	add(s, child_does_not_keep_it_alive);
 	add(s, stopped_is_not_dead);
 	add(s, namespaces);
-	add(s, shown_by_a_thread);
-	add(s, shown_and_closed);
-	add(s, shown_to_the_end);
-	add(s, shown_until_exec);
-	add(s, shown_by_a_child);
-	add(s, other_file);
+	add(s, alive_while_thread_lives);
+	add(s, id_kept_when_reopened);
+	add(s, not_alive_after_waitpid);
+	add(s, not_alive_after_exec);
+	add(s, child_has_own_liveness);
+	add(s, procs_file_replaced);
 	return run_suite(s);
 }

@@ -27,7 +27,7 @@ START_TEST(alloc_lookup_free)
 }
 END_TEST
 
-START_TEST(all_of_them)
+START_TEST(all_qpns)
 {
 	static uint8_t seen[URXE_MAX_QP];
 	struct urxe_fabric *f = new_fabric();
@@ -113,7 +113,7 @@ int main(void)
 	Suite *s = suite_create("qpn");
 
 	add(s, alloc_lookup_free);
-	add(s, all_of_them);
+	add(s, all_qpns);
 	add(s, generations);
 	add(s, processes);
 	return run_suite(s);

@@ -100,7 +100,7 @@ static void *use_often_too(void *arg)
 }
 
 /* Exclusion among processes and threads. */
-START_TEST(excludes)
+START_TEST(mutual_exclusion)
 {
 	struct user u = new_user();
 	pid_t pid = spawn(use_often, &u);
@@ -143,7 +143,7 @@ static void kill_holder(struct user *u)
 	kill_child(start_holder(u));
 }
 
-START_TEST(outlives_holders)
+START_TEST(lock_outlives_holders)
 {
 	struct user u = new_user();
 	int i;
@@ -168,7 +168,7 @@ static int take_and_die(void *arg)
  * A process that repairs the state after a death may die, too: then the next
  * holder gets 1.
  */
-START_TEST(death_while_mending)
+START_TEST(death_during_repair)
 {
 	struct user u = new_user();
 
@@ -182,7 +182,7 @@ START_TEST(death_while_mending)
 END_TEST
 
 /* If a holder dies, robust_lock() returns 1 to one of the waiters. */
-START_TEST(told_once)
+START_TEST(owner_death_reported_once)
 {
 	struct user u = new_user();
 	pid_t pid[4], holder;
@@ -205,7 +205,7 @@ START_TEST(told_once)
 END_TEST
 
 /* Any corrupted value of the word counts as a dead holder. */
-START_TEST(damaged)
+START_TEST(damaged_word)
 {
 	static const uint32_t word[] = { ROBUST_WAITERS, 1, 0x7fffffff,
 					 UINT32_MAX, 0x12345678 };
@@ -327,7 +327,7 @@ static int work_apart(void *arg)
  * Processes that all have PID 1 are killed while they hold the lock or wait
  * for it.  No death frees a lock whose holder is alive.
  */
-START_TEST(all_are_number_one)
+START_TEST(holders_with_pid_1)
 {
 	struct user u = new_user();
 	pid_t pid[WORKERS] = { 0 };
@@ -356,13 +356,13 @@ int main(void)
 {
 	Suite *s = suite_create("robust");
 
-	add(s, excludes);
-	add(s, outlives_holders);
-	add(s, death_while_mending);
-	add(s, told_once);
-	add_loop(s, damaged, 5);
+	add(s, mutual_exclusion);
+	add(s, lock_outlives_holders);
+	add(s, death_during_repair);
+	add(s, owner_death_reported_once);
+	add_loop(s, damaged_word, 5);
 	add(s, stopped_holder_is_named);
 	add(s, fork_while_held);
-	add(s, all_are_number_one);
+	add(s, holders_with_pid_1);
 	return run_suite(s);
 }

@@ -84,7 +84,7 @@ START_TEST(each_byte)
 END_TEST
 
 /* Longer memory is sampled, including its first and last bytes. */
-START_TEST(some_bytes)
+START_TEST(long_memory_sampled)
 {
 	struct spans s = { 0 };
 	struct snapshot *then;
@@ -103,7 +103,7 @@ START_TEST(some_bytes)
 END_TEST
 
 /* Memory in several spans; only blocks from offset @from on are compared. */
-START_TEST(pieces)
+START_TEST(memory_in_several_spans)
 {
 	struct spans s = { 0 };
 	struct snapshot *then;
@@ -127,7 +127,7 @@ START_TEST(pieces)
 END_TEST
 
 /* Memory that is not mapped is reported, with its address. */
-START_TEST(holes)
+START_TEST(unmapped_memory)
 {
 	struct spans s = { 0 };
 	struct snapshot *then;
@@ -173,11 +173,11 @@ static unsigned int looked(const struct flight_table *t, const struct span *s,
 			   uint32_t key, bool *met)
 {
 	const struct flight_entry *e;
-	struct flight_look l;
+	struct flight_iter l;
 	unsigned int n = 0;
 
-	flight_look_begin(&l, t, s, key);
-	while ((e = flight_look_next(&l))) {
+	flight_iter_begin(&l, t, s, key);
+	while ((e = flight_iter_next(&l))) {
 		met[(unsigned char *)e->of - bytes] = true;
 		n++;
 	}
@@ -185,7 +185,7 @@ static unsigned int looked(const struct flight_table *t, const struct span *s,
 }
 
 /* A lookup finds the spans that a linear search finds, at any length. */
-START_TEST(flights_that_meet)
+START_TEST(overlap_lookup)
 {
 	struct flight_table t = { 0 };
 	struct span span[FLIGHTS], s;
@@ -209,7 +209,7 @@ START_TEST(flights_that_meet)
 		for (i = 0; i < FLIGHTS; i++) {
 			bool is = i % 2 == turn % 2 && s.at != s.end &&
 				  span[i].at != span[i].end &&
-				  span_meets(&span[i], &s);
+				  span_overlaps(&span[i], &s);
 
 			ck_assert_int_eq(met[i], is);
 			n -= is;
@@ -222,10 +222,10 @@ START_TEST(flights_that_meet)
 END_TEST
 
 /* The cost of a lookup does not grow with the number of spans. */
-START_TEST(flights_that_are_many)
+START_TEST(overlap_lookup_cost)
 {
 	struct flight_table t = { 0 };
-	struct flight_look l;
+	struct flight_iter l;
 	size_t seen = 0;
 	struct span s;
 	unsigned int i;
@@ -234,16 +234,16 @@ START_TEST(flights_that_are_many)
 	for (i = 0; i < RECEIVES; i++) {
 		s.at = i * RECEIVE_BYTES;
 		s.end = s.at + RECEIVE_BYTES;
-		flight_look_begin(&l, &t, &s, 0);
-		ck_assert_ptr_null(flight_look_next(&l));
+		flight_iter_begin(&l, &t, &s, 0);
+		ck_assert_ptr_null(flight_iter_next(&l));
 		seen += l.seen;
 		ck_assert(flight_table_add(&t, &s, 0, wr_number(i)));
 	}
 	ck_assert_uint_le(seen, 16ul * RECEIVES);
 	s.at = 0;
 	s.end = UINT64_MAX;
-	flight_look_begin(&l, &t, &s, 0);
-	for (i = 0; flight_look_next(&l); i++)
+	flight_iter_begin(&l, &t, &s, 0);
+	for (i = 0; flight_iter_next(&l); i++)
 		;
 	ck_assert_uint_eq(i, RECEIVES);
 	flight_table_clear(&t);
@@ -255,10 +255,10 @@ int main(void)
 	Suite *s = suite_create("snapshot");
 
 	add_loop(s, each_byte, 12);
-	add(s, some_bytes);
-	add(s, pieces);
-	add(s, holes);
-	add(s, flights_that_meet);
-	add(s, flights_that_are_many);
+	add(s, long_memory_sampled);
+	add(s, memory_in_several_spans);
+	add(s, unmapped_memory);
+	add(s, overlap_lookup);
+	add(s, overlap_lookup_cost);
 	return run_suite(s);
 }

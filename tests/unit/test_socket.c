@@ -126,7 +126,7 @@ static void expect_nothing(void)
 }
 
 /* Single packets of each length, and the fields of the IP header. */
-START_TEST(singles)
+START_TEST(single_packets)
 {
 	uint32_t length;
 
@@ -147,7 +147,7 @@ START_TEST(singles)
 END_TEST
 
 /* Lists of packets of equal and of different lengths. */
-START_TEST(lists)
+START_TEST(packet_lists)
 {
 	static const uint32_t length[] = { 4096, 4096, 4096, 256, 256, 300, 256,
 					   255,	 0,    0,    1,	  4,   4096 };
@@ -171,7 +171,7 @@ START_TEST(lists)
 END_TEST
 
 /* More equal packets than one GSO datagram holds. */
-START_TEST(alike)
+START_TEST(equal_packets_beyond_gso)
 {
 	unsigned int i;
 
@@ -188,7 +188,7 @@ START_TEST(alike)
 END_TEST
 
 /* Packets to two destinations alternately: one system call, without GSO. */
-START_TEST(two_places)
+START_TEST(two_destinations)
 {
 	struct wire_socket other, to;
 	unsigned int i;
@@ -217,7 +217,7 @@ START_TEST(two_places)
 END_TEST
 
 /* The caller may fill in the payload itself, or drop the packet again. */
-START_TEST(in_place)
+START_TEST(payload_filled_in_place)
 {
 	struct wire_packet p = packet(1, 77);
 	uint8_t *at;
@@ -247,7 +247,7 @@ START_TEST(in_place)
 END_TEST
 
 /* Damaged and truncated packets are refused: every byte is checked. */
-START_TEST(strangers)
+START_TEST(damaged_packets_refused)
 {
 	struct wire_packet p = packet(9, 13);
 	union wire_sockaddr to;
@@ -341,7 +341,7 @@ static bool own_network(int mtu)
 }
 
 /* A packet longer than the MTU is not sent.  This does not disable GSO. */
-START_TEST(long_ones)
+START_TEST(packet_longer_than_mtu)
 {
 	unsigned int sent;
 	uint32_t i;
@@ -367,7 +367,7 @@ START_TEST(long_ones)
 END_TEST
 
 /* A packet without a route does not keep the others from being sent. */
-START_TEST(lost)
+START_TEST(packet_without_route)
 {
 	unsigned int sent;
 
@@ -392,7 +392,7 @@ END_TEST
  * Packets that the receive buffer has no room for are counted, and so are the
  * packets sent.
  */
-START_TEST(no_room)
+START_TEST(receive_buffer_full)
 {
 	const int room = 1;
 	const unsigned int all = 100;
@@ -551,16 +551,16 @@ int main(void)
 
 	for (i = 0; i < sizeof(payload); i++)
 		payload[i] = (uint8_t)(i * 37 + 11);
-	add_loop(s, singles, 2);
-	add_loop(s, lists, 4);
-	add_loop(s, alike, 2);
-	add_loop(s, two_places, 2);
-	add(s, in_place);
-	add_loop(s, strangers, 2);
+	add_loop(s, single_packets, 2);
+	add_loop(s, packet_lists, 4);
+	add_loop(s, equal_packets_beyond_gso, 2);
+	add_loop(s, two_destinations, 2);
+	add(s, payload_filled_in_place);
+	add_loop(s, damaged_packets_refused, 2);
 	add(s, without_gso);
-	add_loop(s, long_ones, 2);
-	add(s, lost);
-	add_loop(s, no_room, 2);
+	add_loop(s, packet_longer_than_mtu, 2);
+	add(s, packet_without_route);
+	add_loop(s, receive_buffer_full, 2);
 	add(s, options);
 	add_loop(s, groups, 2);
 	add_loop(s, grhs, 2);

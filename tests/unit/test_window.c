@@ -20,7 +20,7 @@ static uint32_t at(uint32_t psn, uint32_t n)
 	return wire_psn_add(psn, n);
 }
 
-START_TEST(room)
+START_TEST(window_limits_packets)
 {
 	uint32_t psn = starts[_i];
 	struct wire_window w = begun(psn, 10);
@@ -39,7 +39,7 @@ START_TEST(room)
 }
 END_TEST
 
-START_TEST(answers)
+START_TEST(acknowledgements)
 {
 	uint32_t psn = starts[_i];
 	struct wire_window w = begun(psn, 20);
@@ -62,7 +62,7 @@ END_TEST
  * While packets are retransmitted, an acknowledgement of their first
  * transmission is valid.
  */
-START_TEST(goes_back)
+START_TEST(ack_during_retransmission)
 {
 	uint32_t psn = starts[_i];
 	struct wire_window w = begun(psn, 20);
@@ -80,7 +80,7 @@ START_TEST(goes_back)
 }
 END_TEST
 
-START_TEST(size)
+START_TEST(window_size)
 {
 	struct wire_window w = begun(0, 1 << 20);
 	uint32_t i;
@@ -107,12 +107,12 @@ START_TEST(size)
 		window_sent(&w, 1, false);
 		w.cut = false;
 	}
-	ck_assert_uint_eq(w.size, WINDOW_LEAST);
+	ck_assert_uint_eq(w.size, WINDOW_MIN);
 	for (i = 0; i < 1 << 17; i++) {
 		window_sent(&w, 1, false);
 		window_answered(&w, w.next);
 	}
-	ck_assert_uint_eq(w.size, WINDOW_MOST);
+	ck_assert_uint_eq(w.size, WINDOW_MAX);
 }
 END_TEST
 
@@ -120,7 +120,7 @@ END_TEST
  * A full window always has a packet with AckReq, whatever happens to the
  * window's size.
  */
-START_TEST(asks)
+START_TEST(ackreq_in_full_window)
 {
 	struct wire_window w = begun(starts[_i], 1 << 22);
 	uint32_t round, sent, asked;
@@ -128,7 +128,7 @@ START_TEST(asks)
 	for (round = 0; round < 1000; round++) {
 		asked = w.next;
 		for (sent = 0; window_room(&w) && sent < round % 97; sent++) {
-			bool asks = window_asks(&w);
+			bool asks = window_needs_ackreq(&w);
 
 			window_sent(&w, 1, asks);
 			if (asks)
@@ -140,14 +140,14 @@ START_TEST(asks)
 			window_go_back(&w, true);
 		else if (window_answered(&w, asked))
 			ck_assert_uint_gt(window_room(&w), 0);
-		ck_assert(w.unasked < WINDOW_ASK);
+		ck_assert(w.since_ackreq < WINDOW_ACKREQ);
 	}
 	window_begin(&w, 0);
 	window_extend(&w, 10);
-	w.size = WINDOW_LEAST;
-	ck_assert(!window_asks(&w));
+	w.size = WINDOW_MIN;
+	ck_assert(!window_needs_ackreq(&w));
 	window_sent(&w, 1, false);
-	ck_assert(window_asks(&w));
+	ck_assert(window_needs_ackreq(&w));
 }
 END_TEST
 
@@ -156,10 +156,10 @@ int main(void)
 	Suite *s = suite_create("window");
 	const int n = sizeof(starts) / sizeof(*starts);
 
-	add_loop(s, room, n);
-	add_loop(s, answers, n);
-	add_loop(s, goes_back, n);
-	add(s, size);
-	add_loop(s, asks, n);
+	add_loop(s, window_limits_packets, n);
+	add_loop(s, acknowledgements, n);
+	add_loop(s, ack_during_retransmission, n);
+	add(s, window_size);
+	add_loop(s, ackreq_in_full_window, n);
 	return run_suite(s);
 }

@@ -111,10 +111,10 @@ static uint32_t slow(uint32_t crc, const uint8_t *p, size_t n)
  * Each implementation that this CPU supports, and the selected one, for all
  * lengths of packets at several alignments.
  */
-START_TEST(crc_ways)
+START_TEST(crc_implementations)
 {
-	wire_crc32_fn *const fn = _i < WIRE_CRC32_WAYS ? wire_crc32_by(_i) :
-							 wire_crc32;
+	wire_crc32_fn *const fn = _i < WIRE_CRC32_IMPLS ? wire_crc32_with(_i) :
+							  wire_crc32;
 	static uint8_t bytes[WIRE_MAX_BYTES + 64];
 	uint32_t sum[WIRE_MAX_BYTES + 1];
 	size_t n, at;
@@ -139,7 +139,7 @@ END_TEST
  * Fields that routers may change are not covered by the ICRC, and all others
  * are.
  */
-START_TEST(what_the_icrc_is_of)
+START_TEST(icrc_coverage)
 {
 	static const uint8_t routers[] = { 1, 8, 10, 11, 26, 27, 32 };
 	const size_t n =
@@ -273,10 +273,10 @@ int main(void)
 	Suite *s = suite_create("wire");
 
 	add(s, crc);
-	add_loop(s, crc_ways, WIRE_CRC32_WAYS + 1);
+	add_loop(s, crc_implementations, WIRE_CRC32_IMPLS + 1);
 	add(s, over_ipv4);
 	add(s, over_ipv6);
-	add(s, what_the_icrc_is_of);
+	add(s, icrc_coverage);
 	add(s, payloads);
 	add(s, round_trips);
 	add(s, opcodes);

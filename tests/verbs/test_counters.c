@@ -45,7 +45,7 @@ static const char *const name[] = {
  * The data counters count units of 4 bytes.  The packet counters count the
  * packets of each message at the path MTU, at least one.
  */
-START_TEST(traffic)
+START_TEST(data_counters)
 {
 	struct opts o = default_opts(); /* MTU 1024 */
 	uint64_t before[4];
@@ -84,7 +84,7 @@ START_TEST(traffic)
 END_TEST
 
 /* Each RNR NAK counts in rcvd_rnr_err. */
-START_TEST(not_ready)
+START_TEST(rnr_counter)
 {
 	uint64_t before = counter("hw_counters/rcvd_rnr_err");
 	struct opts o = default_opts();
@@ -100,7 +100,7 @@ START_TEST(not_ready)
 END_TEST
 
 /* Each timeout counts in local_ack_timeout_err. */
-START_TEST(nobody_there)
+START_TEST(timeout_counter)
 {
 	uint64_t before = counter("hw_counters/local_ack_timeout_err");
 	struct opts o = default_opts();
@@ -118,7 +118,7 @@ START_TEST(nobody_there)
 END_TEST
 
 /* A remote access error counts in remote_err. */
-START_TEST(refused)
+START_TEST(remote_error_counter)
 {
 	uint64_t before = counter("hw_counters/remote_err");
 	struct opts o = default_opts();
@@ -137,9 +137,9 @@ int main(void)
 {
 	Suite *s = suite("counters");
 
-	add_loop(s, traffic, WHERE_COUNT);
-	add_loop(s, not_ready, WHERE_COUNT);
-	add_loop(s, nobody_there, WHERE_COUNT);
-	add_loop(s, refused, WHERE_COUNT);
+	add_loop(s, data_counters, WHERE_COUNT);
+	add_loop(s, rnr_counter, WHERE_COUNT);
+	add_loop(s, timeout_counter, WHERE_COUNT);
+	add_loop(s, remote_error_counter, WHERE_COUNT);
 	return run(s);
 }

@@ -212,7 +212,7 @@ static void unreadable(const char *what, int i)
  * ibv_query_gid(), ibv_query_gid_ex(), ibv_query_gid_table() and sysfs return
  * the same GIDs.  Even indices are RoCE v1, odd ones RoCE v2.
  */
-START_TEST(gids_alike_everywhere)
+START_TEST(gids_agree_in_all_queries)
 {
 	static const union ibv_gid zero;
 	struct ibv_gid_entry table[URXE_MAX_GID], e;
@@ -412,7 +412,7 @@ int main(void)
 	add(s, limits);
 	add(s, extended_query);
 	add(s, port);
-	add(s, gids_alike_everywhere);
+	add(s, gids_agree_in_all_queries);
 	add(s, gids_of_scripts);
 	add(s, gid_errors);
 	add(s, pci_ids);

@@ -217,7 +217,7 @@ END_TEST
  * Verbs that succeed leave errno unchanged, also if a system call within them
  * fails, as opening a file that does not exist.
  */
-START_TEST(success)
+START_TEST(success_keeps_errno)
 {
 	struct ibv_srq_init_attr srq_attr = { .attr = { 4, 1, 0 } };
 	struct ibv_alloc_dm_attr dm_attr = { .length = 64 };
@@ -275,7 +275,7 @@ static bool poll_one(struct node *n, struct ibv_wc *wc)
 }
 
 /* The same for posting and polling. */
-START_TEST(success_of_posts)
+START_TEST(posting_keeps_errno)
 {
 	struct opts o = default_opts();
 	struct ibv_wc wc;
@@ -299,7 +299,7 @@ END_TEST
  * Posting succeeds though the destination QP does not exist; the completion
  * has the error.
  */
-START_TEST(nobody_there)
+START_TEST(posting_without_destination)
 {
 	struct opts o = default_opts();
 	struct addr nobody;
@@ -328,8 +328,8 @@ int main(void)
 	add(s, objects_in_use);
 	add(s, data_verbs);
 	add(s, extended_calls);
-	add(s, success);
-	add_loop(s, success_of_posts, 2);
-	add(s, nobody_there);
+	add(s, success_keeps_errno);
+	add_loop(s, posting_keeps_errno, 2);
+	add(s, posting_without_destination);
 	return run(s);
 }

@@ -125,7 +125,7 @@ END_TEST
  * IBV_PARENT_DOMAIN_INIT_ATTR bit 2, ALLOW_CC_UNPROTECTED_ALLOC of rdma-core
  * 64, for guests with encrypted memory, is accepted and has no effect.
  */
-START_TEST(unprotected)
+START_TEST(allow_cc_unprotected)
 {
 	struct ibv_context *ctx = open_device();
 	struct ibv_pd *pd = ibv_alloc_pd(ctx), *parent;
@@ -451,7 +451,7 @@ int main(void)
 	Suite *s = suite("parent_domain");
 
 	add(s, errors);
-	add(s, unprotected);
+	add(s, allow_cc_unprotected);
 	add(s, busy);
 	add_loop(s, allocators, WHERE_COUNT);
 	add_loop(s, default_allocators, WHERE_COUNT);

@@ -71,7 +71,7 @@ START_TEST(busy_with_a_qp)
 END_TEST
 
 /* max_pd PDs can be allocated in a context; one more is ENOMEM. */
-START_TEST(all_of_them)
+START_TEST(max_pds)
 {
 	static struct ibv_pd *pd[URXE_MAX_PD];
 	struct ibv_context *one = open_device(), *two = open_device();
@@ -105,6 +105,6 @@ int main(void)
 	add(s, busy_with_an_mr);
 	add(s, busy_with_a_dm_mr);
 	add(s, busy_with_a_qp);
-	add(s, all_of_them);
+	add(s, max_pds);
 	return run(s);
 }

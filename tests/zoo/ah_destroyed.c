@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "ah-destroyed",
-       .wrong =
-	       "an address handle is destroyed before the send that uses it completes",
-       .seen = "linux-rdma/rdma-core#862", .rule = "ah-in-flight")
+PROGRAM(.name = "ah-destroyed",
+	.wrong =
+		"an address handle is destroyed before the send that uses it completes",
+	.seen = "linux-rdma/rdma-core#862", .rule = "ah-in-flight")
 {
 	struct ibv_ah_attr attr = { .is_global = 1,
 				    .port_num = 1,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "answer-first",
-       .wrong =
-	       "a request is treated as finished when its response arrives, before its SEND completes",
-       .seen = "ydb-platform/nbs#481, ofiwg/libfabric#11084, zrlio/disni#44",
-       .found = "complete")
+PROGRAM(.name = "answer-first",
+	.wrong =
+		"a request is treated as finished when its response arrives, before its SEND completes",
+	.seen = "ydb-platform/nbs#481, ofiwg/libfabric#11084, zrlio/disni#44",
+	.found = "complete")
 {
 	bool sent = false, answered = false, request = true;
 	struct pair p;

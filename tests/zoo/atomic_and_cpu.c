@@ -23,10 +23,10 @@ static void *count(void *arg)
 	return NULL;
 }
 
-ANIMAL(.name = "atomic-and-cpu",
-       .wrong =
-	       "RDMA atomics and CPU atomics change the same word (IBV_ATOMIC_HCA)",
-       .seen = "linux-rdma/rdma-core#1320", .found = "atomic")
+PROGRAM(.name = "atomic-and-cpu",
+	.wrong =
+		"RDMA atomics and CPU atomics change the same word (IBV_ATOMIC_HCA)",
+	.seen = "linux-rdma/rdma-core#1320", .found = "atomic")
 {
 	struct both b = { 0 };
 	uint64_t *total, i;

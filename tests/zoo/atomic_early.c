@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "atomic-early",
-       .wrong = "the result of an atomic is used before its completion",
-       .seen = "-", .found = "overtake")
+PROGRAM(.name = "atomic-early",
+	.wrong = "the result of an atomic is used before its completion",
+	.seen = "-", .found = "overtake")
 {
 	struct pair p;
 

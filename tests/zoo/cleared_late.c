@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "cleared-late",
-       .wrong =
-	       "the buffer of a receive is cleared after the receive was posted",
-       .seen = "linux-rdma/perftest#9", .rule = "receive-written")
+PROGRAM(.name = "cleared-late",
+	.wrong =
+		"the buffer of a receive is cleared after the receive was posted",
+	.seen = "linux-rdma/perftest#9", .rule = "receive-written")
 {
 	struct pair p;
 

@@ -3,10 +3,10 @@
 
 #include "cm.h"
 
-ANIMAL(.name = "cm-event-kept",
-       .wrong =
-	       "an rdma_cm_id is destroyed, although one of its events was not acknowledged",
-       .seen = "linux-rdma/perftest#60", .found = "any run", .hangs = true)
+PROGRAM(.name = "cm-event-kept",
+	.wrong =
+		"an rdma_cm_id is destroyed, although one of its events was not acknowledged",
+	.seen = "linux-rdma/perftest#60", .found = "any run", .hangs = true)
 {
 	struct rdma_cm_event *event;
 	struct pollfd p;

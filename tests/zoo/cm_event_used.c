@@ -4,9 +4,9 @@
 #include "cm.h"
 
 /* librdmacm frees the event, and free() overwrites part of it. */
-ANIMAL(.name = "cm-event-used",
-       .wrong = "an rdma_cm event is used after it was acknowledged",
-       .seen = "-", .found = "any run")
+PROGRAM(.name = "cm-event-used",
+	.wrong = "an rdma_cm event is used after it was acknowledged",
+	.seen = "-", .found = "any run")
 {
 	struct rdma_cm_event *event;
 	struct pollfd p;

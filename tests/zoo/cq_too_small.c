@@ -3,10 +3,10 @@
 
 #define SENDS 16
 
-ANIMAL(.name = "cq-too-small",
-       .wrong =
-	       "the CQ has fewer entries than the queues that complete into it",
-       .seen = "ROCm/rccl#1374, ofiwg/libfabric#4913", .found = "any run")
+PROGRAM(.name = "cq-too-small",
+	.wrong =
+		"the CQ has fewer entries than the queues that complete into it",
+	.seen = "ROCm/rccl#1374, ofiwg/libfabric#4913", .found = "any run")
 {
 	struct pair p;
 	int i;

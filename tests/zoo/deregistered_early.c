@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "deregistered-early",
-       .wrong = "an MR is deregistered while a WR that uses it is outstanding",
-       .seen = "ydb-platform/nbs#6290, openucx/ucx#6819", .found = "gather")
+PROGRAM(.name = "deregistered-early",
+	.wrong = "an MR is deregistered while a WR that uses it is outstanding",
+	.seen = "ydb-platform/nbs#6290, openucx/ucx#6819", .found = "gather")
 {
 	struct ibv_mr *mr;
 	struct pair p;

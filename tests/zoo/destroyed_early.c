@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "destroyed-early",
-       .wrong = "the QP is destroyed before its last SEND completes",
-       .seen = "ofiwg/libfabric#6720", .found = "gather, deliver")
+PROGRAM(.name = "destroyed-early",
+	.wrong = "the QP is destroyed before its last SEND completes",
+	.seen = "ofiwg/libfabric#6720", .found = "gather, deliver")
 {
 	struct ibv_wc wc;
 	struct pair p;

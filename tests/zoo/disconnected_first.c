@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "cm.h"
 
-ANIMAL(.name = "disconnected-first",
-       .wrong =
-	       "after DISCONNECTED, the CQ is not polled, and the last message is lost",
-       .seen = "ofiwg/libfabric#5228", .found = "any run")
+PROGRAM(.name = "disconnected-first",
+	.wrong =
+		"after DISCONNECTED, the CQ is not polled, and the last message is lost",
+	.seen = "ofiwg/libfabric#5228", .found = "any run")
 {
 	bool message = false;
 	struct cm c;

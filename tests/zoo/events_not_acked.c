@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "events-not-acked",
-       .wrong = "events of two CQs are all acknowledged for one of the CQs",
-       .seen = "openucx/ucx#1039", .found = "any run", .hangs = true)
+PROGRAM(.name = "events-not-acked",
+	.wrong = "events of two CQs are all acknowledged for one of the CQs",
+	.seen = "openucx/ucx#1039", .found = "any run", .hangs = true)
 {
 	struct ibv_cq *cq[2] = { NULL, NULL };
 	struct ibv_comp_channel *chan;
@@ -17,7 +17,7 @@ ANIMAL(.name = "events-not-acked",
 	cq[0] = ibv_create_cq(the_device(), 4, NULL, chan, 0);
 	expect(cq[0], "ibv_create_cq fails");
 	q.b.cq = q.b.rcq = cq[0];
-	PAIR(&q, .beside = &q);
+	PAIR(&q, .same_as = &q);
 	ibv_req_notify_cq(p.b.cq, 0);
 	ibv_req_notify_cq(q.b.cq, 0);
 	post_receive(&p.b, 1, 0, 64);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "inline-after-read",
-       .wrong =
-	       "the destination of a READ is sent inline: it is copied at once, despite the fence",
-       .seen = "-", .found = "overtake, place")
+PROGRAM(.name = "inline-after-read",
+	.wrong =
+		"the destination of a READ is sent inline: it is copied at once, despite the fence",
+	.seen = "-", .found = "overtake, place")
 {
 	struct pair p;
 

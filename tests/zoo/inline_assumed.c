@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "inline-assumed",
-       .wrong =
-	       "a short message is assumed to be sent inline, without IBV_SEND_INLINE",
-       .seen = "openucx/ucx#11544", .found = "gather")
+PROGRAM(.name = "inline-assumed",
+	.wrong =
+		"a short message is assumed to be sent inline, without IBV_SEND_INLINE",
+	.seen = "openucx/ucx#11544", .found = "gather")
 {
 	struct pair p;
 	uint64_t i;

@@ -3,11 +3,11 @@
 
 #define LEN 512
 
-ANIMAL(.name = "last-byte",
-       .wrong =
-	       "the last byte of a WRITE has arrived, so all bytes are assumed to have arrived",
-       .seen = "ofiwg/libfabric#655, linux-rdma/rdma-core#1009",
-       .found = "place")
+PROGRAM(.name = "last-byte",
+	.wrong =
+		"the last byte of a WRITE has arrived, so all bytes are assumed to have arrived",
+	.seen = "ofiwg/libfabric#655, linux-rdma/rdma-core#1009",
+	.found = "place")
 {
 	struct pair p;
 

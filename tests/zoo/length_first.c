@@ -8,10 +8,10 @@ struct message {
 	char text[TEXT];
 };
 
-ANIMAL(.name = "length-first",
-       .wrong =
-	       "the length at the start of a message has arrived, so all of it is assumed to have arrived",
-       .seen = "ofiwg/libfabric#655", .found = "place")
+PROGRAM(.name = "length-first",
+	.wrong =
+		"the length at the start of a message has arrived, so all of it is assumed to have arrived",
+	.seen = "ofiwg/libfabric#655", .found = "place")
 {
 	struct message *m;
 	struct pair p;

@@ -24,11 +24,11 @@ static void sleep_until_event(struct pair *p)
 }
 
 /* Receives and sends have separate CQs. */
-ANIMAL(.name = "lost-wakeup",
-       .wrong =
-	       "two CQs are armed, and only one is polled again before the thread sleeps",
-       .seen = "apache/brpc#3415, ofiwg/libfabric#796", .found = "arm",
-       .hangs = true)
+PROGRAM(.name = "lost-wakeup",
+	.wrong =
+		"two CQs are armed, and only one is polled again before the thread sleeps",
+	.seen = "apache/brpc#3415, ofiwg/libfabric#796", .found = "arm",
+	.hangs = true)
 {
 	struct pair p;
 	int i, n;

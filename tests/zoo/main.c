@@ -31,14 +31,14 @@ static const char usage[] =
 #define HANG_S 2 /* time limit of a program that is expected to hang */
 #define LIMIT_S 120 /* time limit of all others */
 
-static struct animal *animals;
+static struct program *programs;
 static char *said; /* result of the child, in shared memory */
 static char notes[64]; /* path of the referee's findings */
 #define SAID 200
 
-void animal_enter(struct animal *a)
+void program_add(struct program *a)
 {
-	struct animal **p = &animals;
+	struct program **p = &programs;
 
 	while (*p && strcmp((*p)->name, a->name) < 0)
 		p = &(*p)->next;
@@ -58,11 +58,11 @@ void expect(bool ok, const char *else_what)
 }
 
 struct options {
-	unsigned int wrong, twin, first;
+	unsigned int wrong, corrected, first;
 	bool plain, referee, quiet;
 };
 
-static void child(const struct animal *a, const struct options *o,
+static void child(const struct program *a, const struct options *o,
 		  unsigned int seed, bool corrected)
 {
 	char text[32];
@@ -78,7 +78,7 @@ static void child(const struct animal *a, const struct options *o,
 		setenv("URXE_CHECK_LOG", "/dev/null", 1);
 	}
 	alarm(a->hangs && !corrected ? HANG_S : LIMIT_S);
-	a->live(corrected);
+	a->run(corrected);
 	_exit(0); /* the device is closed when the process exits */
 }
 
@@ -106,14 +106,14 @@ static bool is_reported(void)
 
 /* The program ended in an unexpected way. */
 static void __attribute__((noreturn))
-broken(const struct animal *a, unsigned int seed)
+broken(const struct program *a, unsigned int seed)
 {
 	printf("%s, seed %u: %s\n", a->name, seed, said);
 	exit(99);
 }
 
 /* Run a program once.  Return false if it failed; said has the reason. */
-static bool round_run(const struct animal *a, const struct options *o,
+static bool round_run(const struct program *a, const struct options *o,
 		      unsigned int seed, bool corrected)
 {
 	pid_t pid;
@@ -141,7 +141,7 @@ static bool round_run(const struct animal *a, const struct options *o,
 }
 
 /* Return whether the mistake shows within the given number of seeds. */
-static bool wrong_run(const struct animal *a, const struct options *o)
+static bool buggy_run(const struct program *a, const struct options *o)
 {
 	unsigned int i;
 
@@ -158,11 +158,11 @@ static bool wrong_run(const struct animal *a, const struct options *o)
 	return !o->wrong;
 }
 
-static bool twin_run(const struct animal *a, const struct options *o)
+static bool corrected_run(const struct program *a, const struct options *o)
 {
 	unsigned int i;
 
-	for (i = 0; i < o->twin; i++) {
+	for (i = 0; i < o->corrected; i++) {
 		if (round_run(a, o, o->first + i, true))
 			continue;
 		printf("%-20s corrected, seed %u: %s\n", a->name, o->first + i,
@@ -172,7 +172,7 @@ static bool twin_run(const struct animal *a, const struct options *o)
 	return true;
 }
 
-static bool is_asked_for(const struct animal *a, char **names)
+static bool is_asked_for(const struct program *a, char **names)
 {
 	bool all = !*names;
 
@@ -183,38 +183,38 @@ static bool is_asked_for(const struct animal *a, char **names)
 
 static void list(void)
 {
-	const struct animal *a;
+	const struct program *a;
 
-	for (a = animals; a; a = a->next)
+	for (a = programs; a; a = a->next)
 		printf("| `%s` | %s | %s%s | %s |\n", a->name, a->wrong,
 		       a->rule ? "referee: " : "", a->rule ? a->rule : a->found,
 		       a->seen);
 }
 
 /* Run one program in this process. */
-static int live(const char *name, bool corrected)
+static int run(const char *name, bool corrected)
 {
-	const struct animal *a = animals;
+	const struct program *a = programs;
 
 	while (a && (!name || strcmp(a->name, name) != 0))
 		a = a->next;
 	if (!a)
 		return fputs(usage, stderr), 2;
-	a->live(corrected);
+	a->run(corrected);
 	_exit(0); /* the device is closed when the process exits */
 }
 
 static int run_all(const struct options *o, char **names)
 {
-	const struct animal *a;
+	const struct program *a;
 	bool ok = true;
 	int n = 0;
 
-	for (a = animals; a; a = a->next) {
+	for (a = programs; a; a = a->next) {
 		if (!is_asked_for(a, names))
 			continue;
-		ok &= wrong_run(a, o) || o->plain;
-		ok &= twin_run(a, o);
+		ok &= buggy_run(a, o) || o->plain;
+		ok &= corrected_run(a, o);
 		n++;
 	}
 	printf("%d programs\n", n);
@@ -223,14 +223,14 @@ static int run_all(const struct options *o, char **names)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .wrong = 100, .twin = 1000, .first = 1 };
+	struct options o = { .wrong = 100, .corrected = 1000, .first = 1 };
 	int c;
 
 	while ((c = getopt(argc, argv, "n:m:s:prlqwc")) >= 0) {
 		if (c == 'n')
 			o.wrong = (unsigned int)atoi(optarg);
 		else if (c == 'm')
-			o.twin = (unsigned int)atoi(optarg);
+			o.corrected = (unsigned int)atoi(optarg);
 		else if (c == 's')
 			o.first = (unsigned int)atoi(optarg);
 		else if (c == 'p')
@@ -242,7 +242,7 @@ int main(int argc, char **argv)
 		else if (c == 'l')
 			return list(), 0;
 		else if (c == 'w' || c == 'c')
-			return live(argv[optind], c == 'c');
+			return run(argv[optind], c == 'c');
 		else
 			return fputs(usage, stderr), 2;
 	}

@@ -3,10 +3,10 @@
 
 #define MESSAGES 8
 
-ANIMAL(.name = "no-credits",
-       .wrong =
-	       "the completion of a SEND is assumed to mean that the peer has a receive for the next one",
-       .seen = "spdk/spdk#2429, ydb-platform/nbs#5790", .found = "any run")
+PROGRAM(.name = "no-credits",
+	.wrong =
+		"the completion of a SEND is assumed to mean that the peer has a receive for the next one",
+	.seen = "spdk/spdk#2429, ydb-platform/nbs#5790", .found = "any run")
 {
 	struct pair p;
 	int i;

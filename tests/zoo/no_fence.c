@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "no-fence",
-       .wrong = "a SEND of the data of an earlier READ has no IBV_SEND_FENCE",
-       .seen = "openucx/ucx#8221", .found = "overtake")
+PROGRAM(.name = "no-fence",
+	.wrong = "a SEND of the data of an earlier READ has no IBV_SEND_FENCE",
+	.seen = "openucx/ucx#8221", .found = "overtake")
 {
 	struct pair p;
 

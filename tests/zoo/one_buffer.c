@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "one-buffer",
-       .wrong = "two receives are posted with the same buffer", .seen = "-",
-       .found = "any run")
+PROGRAM(.name = "one-buffer",
+	.wrong = "two receives are posted with the same buffer", .seen = "-",
+	.found = "any run")
 {
 	const size_t second = corrected ? 64 : 0;
 	struct pair p;

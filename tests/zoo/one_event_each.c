@@ -13,10 +13,10 @@ static void sleep_until_event(struct pair *p)
 	ibv_ack_cq_events(cq, 1);
 }
 
-ANIMAL(.name = "one-event-each",
-       .wrong = "the program waits for an event for each completion",
-       .seen = "linux-rdma/perftest#137, ydb-platform/nbs#449", .found = "arm",
-       .hangs = true)
+PROGRAM(.name = "one-event-each",
+	.wrong = "the program waits for an event for each completion",
+	.seen = "linux-rdma/perftest#137, ydb-platform/nbs#449", .found = "arm",
+	.hangs = true)
 {
 	int i, received = 0;
 	struct ibv_wc wc;

@@ -3,10 +3,10 @@
 
 #define WRITES 8
 
-ANIMAL(.name = "only-the-first-wc",
-       .wrong =
-	       "ibv_poll_cq returns two completions, and only wc[0] is processed",
-       .seen = "linux-rdma/perftest#137", .found = "complete")
+PROGRAM(.name = "only-the-first-wc",
+	.wrong =
+		"ibv_poll_cq returns two completions, and only wc[0] is processed",
+	.seen = "linux-rdma/perftest#137", .found = "complete")
 {
 	int posted = 0, done = 0, polls, n;
 	struct ibv_wc wc[4];

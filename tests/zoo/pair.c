@@ -152,8 +152,8 @@ static void end_to_rts(struct end *e, const struct how *how)
 /* Create or share CQs, buffers and channels. */
 static void pair_own(struct pair *p, const struct how *how)
 {
-	if (how->beside) {
-		*p = *how->beside;
+	if (how->same_as) {
+		*p = *how->same_as;
 		return;
 	}
 	memset(p, 0, sizeof(*p));

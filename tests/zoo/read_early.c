@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "read-early",
-       .wrong = "the data of a READ is used before its completion", .seen = "-",
-       .found = "overtake, place")
+PROGRAM(.name = "read-early",
+	.wrong = "the data of a READ is used before its completion",
+	.seen = "-", .found = "overtake, place")
 {
 	struct pair p;
 

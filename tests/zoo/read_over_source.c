@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "read-over-source",
-       .wrong =
-	       "a READ overwrites the source of an outstanding WRITE of another QP",
-       .seen = "-", .found = "gather")
+PROGRAM(.name = "read-over-source",
+	.wrong =
+		"a READ overwrites the source of an outstanding WRITE of another QP",
+	.seen = "-", .found = "gather")
 {
 	struct pair p, q;
 
 	PAIR(&p);
-	PAIR(&q, .beside = &p);
+	PAIR(&q, .same_as = &p);
 	memset(p.a.buf, 'A', 64);
 	memset(p.b.buf + 4096, 'B', 64);
 	POST(&p.a, .op = IBV_WR_RDMA_WRITE, .len = 64,

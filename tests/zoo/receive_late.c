@@ -22,10 +22,10 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-ANIMAL(.name = "receive-late",
-       .wrong =
-	       "the first receive is posted after the connection is established, when the peer may already send",
-       .seen = "pmem/rpma#350, spdk/spdk#2429", .found = "rnr")
+PROGRAM(.name = "receive-late",
+	.wrong =
+		"the first receive is posted after the connection is established, when the peer may already send",
+	.seen = "pmem/rpma#350, spdk/spdk#2429", .found = "rnr")
 {
 	struct server s = { .corrected = corrected };
 	pthread_t t;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "reposted-early",
-       .wrong = "a receive is posted again before its message was read",
-       .seen = "pmodels/mpich#3632", .found = "fill")
+PROGRAM(.name = "reposted-early",
+	.wrong = "a receive is posted again before its message was read",
+	.seen = "pmodels/mpich#3632", .found = "fill")
 {
 	struct pair p;
 

@@ -3,11 +3,11 @@
 
 #define SENDS 16
 
-ANIMAL(.name = "send-queue-full",
-       .wrong =
-	       "no WR is signaled, so no completion is polled, and the send queue becomes full",
-       .seen = "uccl-project/uccl#267, apache/brpc#3132, ofiwg/libfabric#1802",
-       .found = "any run")
+PROGRAM(.name = "send-queue-full",
+	.wrong =
+		"no WR is signaled, so no completion is polled, and the send queue becomes full",
+	.seen = "uccl-project/uccl#267, apache/brpc#3132, ofiwg/libfabric#1802",
+	.found = "any run")
 {
 	struct pair p;
 	int i;

@@ -3,10 +3,10 @@
 
 #define SLOTS 4
 
-ANIMAL(.name = "slots-reused",
-       .wrong =
-	       "slots of a ring are filled again because the send queue has room, before their WRs complete",
-       .seen = "kvcache-ai/Mooncake#1567", .found = "gather")
+PROGRAM(.name = "slots-reused",
+	.wrong =
+		"slots of a ring are filled again because the send queue has room, before their WRs complete",
+	.seen = "kvcache-ai/Mooncake#1567", .found = "gather")
 {
 	struct pair p;
 	uint64_t i;

@@ -36,10 +36,10 @@ static bool read_twice(struct pair *p)
 	return before == got->front && !(before & 1);
 }
 
-ANIMAL(.name = "snapshot",
-       .wrong =
-	       "a READ is assumed to be a snapshot if both ends of the data have the same version",
-       .seen = "ofiwg/libfabric#653", .found = "place, reread")
+PROGRAM(.name = "snapshot",
+	.wrong =
+		"a READ is assumed to be a snapshot if both ends of the data have the same version",
+	.seen = "ofiwg/libfabric#653", .found = "place, reread")
 {
 	const struct record *got;
 	struct pair p;

@@ -25,10 +25,10 @@ static void __attribute__((noinline)) do_something_else(void)
 	__asm__ volatile("" : : "r"(frame) : "memory");
 }
 
-ANIMAL(.name = "source-on-stack",
-       .wrong =
-	       "the source is on the stack of a function that returns before the completion",
-       .seen = "ROCm/mori#424", .found = "gather")
+PROGRAM(.name = "source-on-stack",
+	.wrong =
+		"the source is on the stack of a function that returns before the completion",
+	.seen = "ROCm/mori#424", .found = "gather")
 {
 	const uintptr_t here = (uintptr_t)&corrected & ~(uintptr_t)4095;
 	struct ibv_mr *stack;

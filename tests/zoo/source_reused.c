@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "source-reused",
-       .wrong = "a source buffer is changed before the completion",
-       .seen = "nfs-ganesha/nfs-ganesha#14", .found = "gather")
+PROGRAM(.name = "source-reused",
+	.wrong = "a source buffer is changed before the completion",
+	.seen = "nfs-ganesha/nfs-ganesha#14", .found = "gather")
 {
 	struct pair p;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "status-ignored",
-       .wrong = "the status of a completion is not checked",
-       .seen = "bytedance/InfiniStore#90", .found = "any run")
+PROGRAM(.name = "status-ignored",
+	.wrong = "the status of a completion is not checked",
+	.seen = "bytedance/InfiniStore#90", .found = "any run")
 {
 	struct ibv_wc wc = { 0 };
 	uint32_t rkey;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "two-qps-data-flag",
-       .wrong =
-	       "data is written over one QP, and the flag that announces it over another",
-       .seen = "flagos-ai/FlagCX#461", .found = "gather, place")
+PROGRAM(.name = "two-qps-data-flag",
+	.wrong =
+		"data is written over one QP, and the flag that announces it over another",
+	.seen = "flagos-ai/FlagCX#461", .found = "gather, place")
 {
 	char *flag;
 	struct pair p, q;
 
 	PAIR(&p);
-	PAIR(&q, .beside = &p);
+	PAIR(&q, .same_as = &p);
 	memset(p.a.buf, 'A', 65);
 	flag = p.b.buf + 64;
 	POST(&p.a, .op = IBV_WR_RDMA_WRITE, .len = 64,

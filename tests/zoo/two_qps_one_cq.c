@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "two-qps-one-cq",
-       .wrong =
-	       "completions of two QPs are assumed to be in the order of the posts",
-       .seen = "-", .found = "overtake, complete")
+PROGRAM(.name = "two-qps-one-cq",
+	.wrong =
+		"completions of two QPs are assumed to be in the order of the posts",
+	.seen = "-", .found = "overtake, complete")
 {
 	struct pair p, q;
 	size_t at = 0;
 
 	PAIR(&p);
-	PAIR(&q, .beside = &p);
+	PAIR(&q, .same_as = &p);
 	memset(p.b.buf, 'A', 2048);
 	POST(&p.a, .op = IBV_WR_RDMA_READ, .len = 64, .id = 0,
 	     .flags = IBV_SEND_SIGNALED);

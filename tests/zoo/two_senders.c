@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "two-senders",
-       .wrong =
-	       "messages of two QPs are assumed to arrive in the order in which they were sent",
-       .seen = "-", .found = "gather, deliver")
+PROGRAM(.name = "two-senders",
+	.wrong =
+		"messages of two QPs are assumed to arrive in the order in which they were sent",
+	.seen = "-", .found = "gather, deliver")
 {
 	struct pair p, q;
 
 	PAIR(&p);
-	PAIR(&q, .beside = &p);
+	PAIR(&q, .same_as = &p);
 	post_receive(&p.b, 1, 0, 64);
 	post_receive(&q.b, 2, 64, 64);
 	POST(&p.a, .op = IBV_WR_SEND, .len = 64, .flags = IBV_SEND_SIGNALED);

@@ -3,8 +3,8 @@
 
 #define MESSAGES 16
 
-ANIMAL(.name = "uc-loss", .wrong = "UC is assumed to retransmit lost messages",
-       .seen = "hellas-ai/thunderbolt-ibverbs#77", .found = "loss")
+PROGRAM(.name = "uc-loss", .wrong = "UC is assumed to retransmit lost messages",
+	.seen = "hellas-ai/thunderbolt-ibverbs#77", .found = "loss")
 {
 	struct ibv_wc wc;
 	struct pair p;

@@ -3,11 +3,11 @@
 
 #define HEADER 40
 
-ANIMAL(.name = "ud-header",
-       .wrong =
-	       "the 40 bytes in front of a datagram (GRH) are taken for its payload",
-       .seen = "linux-rdma/rdma-core#462, thustorage/Sherman#30",
-       .found = "any run")
+PROGRAM(.name = "ud-header",
+	.wrong =
+		"the 40 bytes in front of a datagram (GRH) are taken for its payload",
+	.seen = "linux-rdma/rdma-core#462, thustorage/Sherman#30",
+	.found = "any run")
 {
 	struct ibv_wc wc;
 	struct pair p;

@@ -9,8 +9,8 @@ static void send_message(struct pair *p, uint32_t i)
 	POST(&p->a, .op = IBV_WR_SEND_WITH_IMM, .len = 64, .imm = i);
 }
 
-ANIMAL(.name = "ud-loss", .wrong = "datagrams are assumed not to be lost",
-       .seen = "ofiwg/libfabric#1621", .found = "loss")
+PROGRAM(.name = "ud-loss", .wrong = "datagrams are assumed not to be lost",
+	.seen = "ofiwg/libfabric#1621", .found = "loss")
 {
 	bool received[MESSAGES] = { false };
 	uint32_t i, n = 0;

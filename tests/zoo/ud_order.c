@@ -3,8 +3,8 @@
 
 #define MESSAGES 16
 
-ANIMAL(.name = "ud-order", .wrong = "datagrams are assumed to arrive in order",
-       .seen = "ofiwg/libfabric#1217", .found = "reorder")
+PROGRAM(.name = "ud-order", .wrong = "datagrams are assumed to arrive in order",
+	.seen = "ofiwg/libfabric#1217", .found = "reorder")
 {
 	uint32_t i, last = 0;
 	struct ibv_wc wc;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "unlocked-early",
-       .wrong =
-	       "the lock of a record is released by a WRITE without a fence after a READ of the record",
-       .seen = "openucx/ucx#7215", .found = "overtake")
+PROGRAM(.name = "unlocked-early",
+	.wrong =
+		"the lock of a record is released by a WRITE without a fence after a READ of the record",
+	.seen = "openucx/ucx#7215", .found = "overtake")
 {
 	uint64_t *lock;
 	struct pair p;

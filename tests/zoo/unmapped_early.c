@@ -3,10 +3,10 @@
 
 #include "zoo.h"
 
-ANIMAL(.name = "unmapped-early",
-       .wrong = "memory is unmapped before it is deregistered",
-       .seen = "open-mpi/ompi#4509, linux-rdma/rdma-core#834",
-       .rule = "mr-unmapped")
+PROGRAM(.name = "unmapped-early",
+	.wrong = "memory is unmapped before it is deregistered",
+	.seen = "open-mpi/ompi#4509, linux-rdma/rdma-core#834",
+	.rule = "mr-unmapped")
 {
 	char *at = mmap(NULL, BUF, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

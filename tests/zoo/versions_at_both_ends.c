@@ -7,10 +7,10 @@ struct record {
 	uint64_t back;
 };
 
-ANIMAL(.name = "versions-at-both-ends",
-       .wrong =
-	       "the new version has arrived at both ends of a WRITE, so all of it is assumed to have arrived",
-       .seen = "ofiwg/libfabric#655", .found = "place")
+PROGRAM(.name = "versions-at-both-ends",
+	.wrong =
+		"the new version has arrived at both ends of a WRITE, so all of it is assumed to have arrived",
+	.seen = "ofiwg/libfabric#655", .found = "place")
 {
 	struct record *own, *r;
 	struct pair p;

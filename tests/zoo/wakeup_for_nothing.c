@@ -13,9 +13,9 @@ static void sleep_until_event(struct pair *p)
 	ibv_ack_cq_events(cq, 1);
 }
 
-ANIMAL(.name = "wakeup-for-nothing",
-       .wrong = "an event is assumed to imply that the CQ has a completion",
-       .seen = "man ibv_get_cq_event", .found = "wake")
+PROGRAM(.name = "wakeup-for-nothing",
+	.wrong = "an event is assumed to imply that the CQ has a completion",
+	.seen = "man ibv_get_cq_event", .found = "wake")
 {
 	struct ibv_wc wc;
 	struct pair p;

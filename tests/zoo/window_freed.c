@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "window-freed",
-       .wrong = "a memory window is freed while a bind of it is outstanding",
-       .seen = "-", .rule = "mw-in-flight")
+PROGRAM(.name = "window-freed",
+	.wrong = "a memory window is freed while a bind of it is outstanding",
+	.seen = "-", .rule = "mw-in-flight")
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW,
 				  .send_flags = IBV_SEND_SIGNALED },

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "zoo.h"
 
-ANIMAL(.name = "write-after-read",
-       .wrong =
-	       "the source of a READ is overwritten by a later WRITE without a fence",
-       .seen = "openucx/ucx#7215", .found = "overtake")
+PROGRAM(.name = "write-after-read",
+	.wrong =
+		"the source of a READ is overwritten by a later WRITE without a fence",
+	.seen = "openucx/ucx#7215", .found = "overtake")
 {
 	struct pair p;
 

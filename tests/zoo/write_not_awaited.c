@@ -2,10 +2,10 @@
 #include "zoo.h"
 
 /* A real peer is notified over TCP, for example; here it reads at once. */
-ANIMAL(.name = "write-not-awaited",
-       .wrong = "the peer is notified of a WRITE before the WRITE completes",
-       .seen = "chimera-nas/chimera#1064, w180112/RDMA-example#3",
-       .found = "gather, place")
+PROGRAM(.name = "write-not-awaited",
+	.wrong = "the peer is notified of a WRITE before the WRITE completes",
+	.seen = "chimera-nas/chimera#1064, w180112/RDMA-example#3",
+	.found = "gather, place")
 {
 	struct pair p;
 

@@ -15,28 +15,28 @@
 #include <stdint.h>
 #include <string.h>
 
-struct animal {
+struct program {
 	const char *name;
 	const char *wrong; /* description of the mistake */
 	const char *seen; /* public reports of it: project and number */
 	const char *found; /* option of the adversary, or "any run" */
 	const char *rule; /* rule of the referee, if the referee finds it */
 	bool hangs; /* the buggy program is expected to hang */
-	void (*live)(bool corrected);
-	struct animal *next;
+	void (*run)(bool corrected);
+	struct program *next;
 };
 
-void animal_enter(struct animal *a);
+void program_add(struct program *a);
 
 /* ANIMAL(.name = ..., ...) { the program, correct if (corrected) } */
-#define ANIMAL(...)                                                \
-	static void live(bool corrected);                          \
-	static struct animal self = { .live = live, __VA_ARGS__ }; \
-	static __attribute__((constructor)) void enter(void)       \
-	{                                                          \
-		animal_enter(&self);                               \
-	}                                                          \
-	static void live(bool corrected)
+#define PROGRAM(...)                                              \
+	static void run(bool corrected);                          \
+	static struct program self = { .run = run, __VA_ARGS__ }; \
+	static __attribute__((constructor)) void enter(void)      \
+	{                                                         \
+		program_add(&self);                               \
+	}                                                         \
+	static void run(bool corrected)
 
 /* Load data that a peer writes (acquire). */
 static inline char seen_byte(char *at)
@@ -78,7 +78,7 @@ struct how {
 	uint8_t rnr_retry; /* default: 0, no retries */
 	uint8_t reads, dest_reads; /* max_(dest_)rd_atomic; default: 16 */
 	bool channel; /* create a completion channel for each endpoint */
-	const struct pair *beside; /* share the CQs and buffers of this pair */
+	const struct pair *same_as; /* share the CQs and buffers of this pair */
 	bool one_send_cq; /* shared by both endpoints; a.rcq is separate */
 };
 void pair_make(struct pair *p, struct how how);

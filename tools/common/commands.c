@@ -90,7 +90,7 @@ static const struct {
 	{ URXE_LIBDIR, NULL },
 };
 
-int find_beside(const char *dir, const char *name, char *buf, size_t len)
+int find_relative(const char *dir, const char *name, char *buf, size_t len)
 {
 	char own[4096] = "", path[8192], *real;
 	ssize_t n;
@@ -118,12 +118,12 @@ int find_libraries(char *preload, size_t len, char *provider_dir, size_t dlen)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		if (find_beside(places[i].preload_dir, PRELOAD, preload, len))
+		if (find_relative(places[i].preload_dir, PRELOAD, preload, len))
 			continue;
 		*provider_dir = 0;
 		if (places[i].provider_dir)
-			find_beside(places[i].provider_dir, "", provider_dir,
-				    dlen);
+			find_relative(places[i].provider_dir, "", provider_dir,
+				      dlen);
 		return 0;
 	}
 	return -ENOENT;

@@ -60,7 +60,7 @@ bool find_program(const char *cmd, char *buf, size_t len);
  * Write the real path of file `name` in dir to buf.  A relative dir starts at
  * the directory of this executable.  Return 0 or -errno; the file must exist.
  */
-int find_beside(const char *dir, const char *name, char *buf, size_t len);
+int find_relative(const char *dir, const char *name, char *buf, size_t len);
 
 /*
  * Find the preload library and the provider: in the build tree of this

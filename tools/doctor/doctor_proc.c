@@ -133,7 +133,7 @@ static void child_stop(struct child *c)
 }
 
 /* Have child c access the memory of process pid.  Return 0 or errno. */
-static int child_ask(struct child *c, pid_t pid)
+static int child_access(struct child *c, pid_t pid)
 {
 	int err = EPIPE;
 
@@ -161,9 +161,9 @@ void check_process_vm(void)
 		goto out;
 	err = child_start(&b);
 	if (!err) {
-		err = child_ask(&a, b.pid);
+		err = child_access(&a, b.pid);
 		if (!err)
-			err = child_ask(&b, a.pid);
+			err = child_access(&b, a.pid);
 		child_stop(&b);
 	}
 	child_stop(&a);

@@ -41,7 +41,7 @@ static bool cq_ring_word(int fd, uint32_t index, struct urxe_cq_sh *sh,
 }
 
 /* Check one copy of the ring.  Return NULL or the defect. */
-static const char *ring_look(int fd, uint64_t word, struct urxe_cq_sh *sh)
+static const char *ring_check(int fd, uint64_t word, struct urxe_cq_sh *sh)
 {
 	const char *why = NULL;
 	struct cq_ring r;
@@ -75,7 +75,7 @@ static const char *cq_check(int fd, uint32_t index)
 			nanosleep(&pause, NULL);
 		if (!cq_ring_word(fd, index, &sh, &word))
 			return NULL;
-		why = ring_look(fd, word, &sh);
+		why = ring_check(fd, word, &sh);
 		/* no defect if the CQ was destroyed or resized meanwhile */
 		if (!why || !cq_ring_word(fd, index, &now, &after) ||
 		    after != word)

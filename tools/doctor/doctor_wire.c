@@ -19,7 +19,7 @@ static const char cost[] = "urxe run --wire: other hosts cannot be reached";
 
 /* Maximum length of the headers of a RoCE packet, and maximum path MTU. */
 #define HEADERS 80
-#define MTU_MOST 4096
+#define MTU_MAX 4096
 
 /* Return the MTU of the interface, or 0 if it is unknown. */
 static int mtu_of(const struct wire_choice *w)
@@ -42,11 +42,11 @@ static bool wanted;
 static void check_mtu(const struct wire_choice *w)
 {
 	const int mtu = mtu_of(w);
-	int path = MTU_MOST;
+	int path = MTU_MAX;
 
 	while (path > 256 && path + HEADERS > mtu)
 		path /= 2;
-	if (path == MTU_MOST || !wanted)
+	if (path == MTU_MAX || !wanted)
 		ok("wire: %s has MTU %d: path MTU %d at most", w->interface,
 		   mtu, path);
 	else

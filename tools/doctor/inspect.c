@@ -91,7 +91,8 @@ bool copy_out(int fd, uint64_t offset, void *buf, size_t len)
 	return true;
 }
 
-bool look_is_context(const struct look *l, uint32_t slot, uint32_t gen)
+bool inspection_has_context(const struct inspection *l, uint32_t slot,
+			    uint32_t gen)
 {
 	return slot < URXE_MAX_CTX &&
 	       load_relaxed(&l->dev->ctx[slot].state) != URXE_CTX_FREE &&
@@ -174,7 +175,7 @@ static void try_arena_locks(struct urxe_fabric *f, struct findings *out)
 
 /* -------------------------------------------------------------- passes */
 
-static void look_at_contexts(struct look *l)
+static void inspect_contexts_of(struct inspection *l)
 {
 	const struct urxe_ctx_slot *c;
 	uint32_t i, gen;
@@ -191,7 +192,7 @@ static void look_at_contexts(struct look *l)
 }
 
 /* Make one pass over the fabric.  Add its findings to out. */
-static void look(struct look *l, struct findings *out)
+static void inspect_once(struct inspection *l, struct findings *out)
 {
 	int fd;
 
@@ -203,7 +204,7 @@ static void look(struct look *l, struct findings *out)
 		found(out, "the file \"device\" is missing or truncated");
 	} else {
 		inspect_device(l);
-		look_at_contexts(l);
+		inspect_contexts_of(l);
 		inspect_device_memory(l);
 		inspect_files(l);
 	}
@@ -216,23 +217,23 @@ static void look(struct look *l, struct findings *out)
  * Repeat the pass, and keep the findings that all passes have.  This excludes
  * transient states of operations in progress.
  */
-static void look_often(struct look *l, struct findings *out)
+static void inspect_repeatedly(struct inspection *l, struct findings *out)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	struct findings more = { 0 };
 	int i;
 
-	look(l, out);
+	inspect_once(l, out);
 	for (i = 1; i < LOOKS && out->n; i++) {
 		nanosleep(&pause, NULL);
 		fabric_reap(l->f); /* processes that died meanwhile */
-		look(l, &more);
+		inspect_once(l, &more);
 		findings_keep(out, &more);
 		findings_free(&more);
 	}
 }
 
-static int look_alloc(struct look *l)
+static int inspection_alloc(struct inspection *l)
 {
 	/*
 	 * the heap and bounce rings are not copied: their pages stay unused
@@ -246,11 +247,11 @@ static int look_alloc(struct look *l)
 void inspect_fabric(const char *dir)
 {
 	struct findings locks = { 0 }, out = { 0 };
-	struct look *l = calloc(1, sizeof(*l));
+	struct inspection *l = calloc(1, sizeof(*l));
 	char text[FABRICS_TEXT];
 	int ret;
 
-	if (!l || look_alloc(l)) {
+	if (!l || inspection_alloc(l)) {
 		report(FAIL, NULL, NULL, "no memory for the check");
 		return;
 	}
@@ -267,7 +268,7 @@ void inspect_fabric(const char *dir)
 	}
 	clear_up(l->f, &locks);
 	try_arena_locks(l->f, &locks);
-	look_often(l, &out);
+	inspect_repeatedly(l, &out);
 	findings_print(&locks);
 	findings_print(&out);
 	if (!locks.n && !out.n)

@@ -26,7 +26,7 @@ void found(struct findings *out, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* One pass over a fabric. */
-struct look {
+struct inspection {
 	struct urxe_fabric *f;
 	struct findings *out;
 	struct urxe_dev *dev; /* copy of the device segment */
@@ -47,13 +47,15 @@ bool copy_out(int fd, uint64_t offset, void *buf, size_t len);
 struct cm;
 bool cm_copy_out(int fd, struct cm *cm);
 /* Return whether the copied context table has (slot, gen) in use. */
-bool look_is_context(const struct look *l, uint32_t slot, uint32_t gen);
+bool inspection_has_context(const struct inspection *l, uint32_t slot,
+			    uint32_t gen);
 /* Return the number of bits set; bits is a multiple of 64. */
 uint32_t bits_count(const uint64_t *map, uint32_t bits);
 
 /* The checks of a pass, in this order but for inspect_arena(). */
-void inspect_device(struct look *l); /* inspect_dev.c */
-void inspect_device_memory(struct look *l); /* needs dm_mrs of all arenas */
-void inspect_files(struct look *l);
-void inspect_arena(struct look *l, uint32_t slot); /* inspect_arena.c */
-void inspect_cm(struct look *l); /* inspect_cm.c */
+void inspect_device(struct inspection *l); /* inspect_dev.c */
+/* needs dm_mrs of all arenas */
+void inspect_device_memory(struct inspection *l);
+void inspect_files(struct inspection *l);
+void inspect_arena(struct inspection *l, uint32_t slot); /* inspect_arena.c */
+void inspect_cm(struct inspection *l); /* inspect_cm.c */

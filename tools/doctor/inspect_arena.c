@@ -18,8 +18,8 @@
 #include "shared/cq_ring.h"
 #include "shared/rq_ring.h"
 
-struct arena_look {
-	struct look *l;
+struct arena_inspection {
+	struct inspection *l;
 	const struct urxe_arena *a; /* copy, up to member `ring` */
 	int fd; /* of the arena's file */
 	uint32_t slot;
@@ -35,7 +35,8 @@ struct arena_look {
 	found((al)->l->out, "context %u.%u (%.15s): " fmt, (al)->slot, \
 	      (al)->a->gen, (al)->a->comm, ##__VA_ARGS__)
 
-static void check_count(struct arena_look *al, enum urxe_obj o, uint32_t n)
+static void check_count(struct arena_inspection *al, enum urxe_obj o,
+			uint32_t n)
 {
 	uint32_t used = load_relaxed(&al->l->dev->ctx[al->slot].used[o]);
 
@@ -49,9 +50,9 @@ static void check_count(struct arena_look *al, enum urxe_obj o, uint32_t n)
  * index.  They must not be marked yet, and must be marked in map, the
  * allocator's.
  */
-static void heap_mark(struct arena_look *al, const char *what, uint32_t index,
-		      uint64_t *seen, const uint64_t *map, uint64_t first,
-		      uint64_t n)
+static void heap_mark(struct arena_inspection *al, const char *what,
+		      uint32_t index, uint64_t *seen, const uint64_t *map,
+		      uint64_t first, uint64_t n)
 {
 	bool twice = false, lost = false;
 	uint64_t p;
@@ -69,14 +70,14 @@ static void heap_mark(struct arena_look *al, const char *what, uint32_t index,
 }
 
 /* Account for a small ring.  Return false if offset is not that of one. */
-static bool small_add(struct arena_look *al, const char *what, uint32_t index,
-		      uint64_t offset, uint64_t bytes)
+static bool small_add(struct arena_inspection *al, const char *what,
+		      uint32_t index, uint64_t offset, uint64_t bytes)
 {
 	uint64_t at = offset - offsetof(struct urxe_arena, small);
 	uint64_t n = pow2_up((uint32_t)(bytes + URXE_SMALL_UNIT - 1) /
 			     URXE_SMALL_UNIT);
 
-	if (bytes > URXE_SMALL_MOST || at % (n * URXE_SMALL_UNIT) ||
+	if (bytes > URXE_SMALL_MAX || at % (n * URXE_SMALL_UNIT) ||
 	    at >= sizeof(al->a->small))
 		return false;
 	heap_mark(al, what, index, al->small, al->a->small_map,
@@ -88,8 +89,8 @@ static bool small_add(struct arena_look *al, const char *what, uint32_t index,
  * Account for the ring of queue `what` index.  Return false, after adding a
  * finding, if its position is invalid.
  */
-static bool heap_add(struct arena_look *al, const char *what, uint32_t index,
-		     uint64_t offset, uint64_t bytes)
+static bool heap_add(struct arena_inspection *al, const char *what,
+		     uint32_t index, uint64_t offset, uint64_t bytes)
 {
 	if (small_add(al, what, index, offset, bytes))
 		return true;
@@ -106,7 +107,8 @@ static bool heap_add(struct arena_look *al, const char *what, uint32_t index,
 
 /* -------------------------------------------------------------- queues */
 
-static void check_cq_ring(struct arena_look *al, uint32_t index, uint64_t word)
+static void check_cq_ring(struct arena_inspection *al, uint32_t index,
+			  uint64_t word)
 {
 	const size_t bytes = cq_ring_bytes(URXE_CQ_LOG(word));
 	void *copy = aligned_alloc(URXE_LINE, (bytes + URXE_LINE - 1) /
@@ -125,7 +127,7 @@ static void check_cq_ring(struct arena_look *al, uint32_t index, uint64_t word)
 		wrong(al, "CQ %u: %s", index, why);
 }
 
-static void inspect_cqs(struct arena_look *al)
+static void inspect_cqs(struct arena_inspection *al)
 {
 	const struct urxe_cq_sh *cq;
 	uint32_t i, n = 0;
@@ -151,7 +153,7 @@ static void inspect_cqs(struct arena_look *al)
 	check_count(al, URXE_OBJ_CQ, n);
 }
 
-static void check_rq(struct arena_look *al, const char *what, uint32_t i,
+static void check_rq(struct arena_inspection *al, const char *what, uint32_t i,
 		     const struct urxe_rq_sh *rq)
 {
 	uint64_t word = load_relaxed(&rq->ring);
@@ -171,7 +173,7 @@ static void check_rq(struct arena_look *al, const char *what, uint32_t i,
 		      posted, 1u << log);
 }
 
-static void inspect_srqs(struct arena_look *al)
+static void inspect_srqs(struct arena_inspection *al)
 {
 	const struct urxe_srq_sh *srq;
 	uint32_t i, n = 0;
@@ -194,14 +196,15 @@ static void inspect_srqs(struct arena_look *al)
 }
 
 /* Check that CQ `index` exists.  0: the QP has no such CQ. */
-static void check_qp_cq(struct arena_look *al, uint32_t qpn, uint32_t index)
+static void check_qp_cq(struct arena_inspection *al, uint32_t qpn,
+			uint32_t index)
 {
 	if (index && (index >= URXE_MAX_CQ ||
 		      !bitmap_test(al->a->cq_map, index)))
 		wrong(al, "QP 0x%x: CQ %u does not exist", qpn, index);
 }
 
-static void check_qp_cntrs(struct arena_look *al, uint32_t qpn,
+static void check_qp_cntrs(struct arena_inspection *al, uint32_t qpn,
 			   const struct urxe_qp_sh *qp)
 {
 	uint32_t op, index;
@@ -216,7 +219,7 @@ static void check_qp_cntrs(struct arena_look *al, uint32_t qpn,
 	}
 }
 
-static void inspect_qps(struct arena_look *al)
+static void inspect_qps(struct arena_inspection *al)
 {
 	const struct urxe_qp_sh *qp;
 	uint32_t i, qpn;
@@ -252,7 +255,7 @@ static void inspect_qps(struct arena_look *al)
 	}
 }
 
-static void inspect_cntrs(struct arena_look *al)
+static void inspect_cntrs(struct arena_inspection *al)
 {
 	check_count(al, URXE_OBJ_COMP_CNTR,
 		    bits_count(al->a->comp_cntr_map, URXE_MAX_COMP_CNTR) - 1);
@@ -260,7 +263,7 @@ static void inspect_cntrs(struct arena_look *al)
 
 /* ---------------------------------------------------------------- keys */
 
-static void check_key(struct arena_look *al, uint32_t i)
+static void check_key(struct arena_inspection *al, uint32_t i)
 {
 	const struct urxe_key *k = &al->a->key[i];
 	uint64_t live = load_relaxed(&k->live);
@@ -283,7 +286,7 @@ static void check_key(struct arena_look *al, uint32_t i)
 		al->l->dm_mrs[k->dm - 1]++;
 }
 
-static void inspect_keys(struct arena_look *al)
+static void inspect_keys(struct arena_inspection *al)
 {
 	uint32_t i, n[2] = { 0 }, high = load_relaxed(&al->a->key_high), count;
 	const struct urxe_key *k;
@@ -330,7 +333,7 @@ static void inspect_keys(struct arena_look *al)
  * Check the reference counts of PDs.  A stored count may exceed the number
  * found: AHs, which are private to the process, also hold a reference.
  */
-static void inspect_pds(struct arena_look *al)
+static void inspect_pds(struct arena_inspection *al)
 {
 	uint32_t i, refs, n = 0;
 
@@ -345,7 +348,7 @@ static void inspect_pds(struct arena_look *al)
 	check_count(al, URXE_OBJ_PD, n);
 }
 
-static void arena_look(struct arena_look *al)
+static void arena_inspection(struct arena_inspection *al)
 {
 	inspect_cqs(al);
 	inspect_srqs(al);
@@ -363,7 +366,8 @@ static void arena_look(struct arena_look *al)
 		      bits_count(al->small, URXE_SMALL_UNITS));
 }
 
-static bool arena_copy(struct look *l, int fd, uint32_t slot, uint32_t gen)
+static bool arena_copy(struct inspection *l, int fd, uint32_t slot,
+		       uint32_t gen)
 {
 	const struct urxe_arena *a = l->arena;
 	struct stat st;
@@ -375,10 +379,10 @@ static bool arena_copy(struct look *l, int fd, uint32_t slot, uint32_t gen)
 	       a->gen == gen;
 }
 
-void inspect_arena(struct look *l, uint32_t slot)
+void inspect_arena(struct inspection *l, uint32_t slot)
 {
 	uint32_t gen = load_relaxed(&l->dev->ctx[slot].gen);
-	struct arena_look *al = calloc(1, sizeof(*al));
+	struct arena_inspection *al = calloc(1, sizeof(*al));
 	char name[32];
 
 	if (!al)
@@ -389,7 +393,7 @@ void inspect_arena(struct look *l, uint32_t slot)
 	al->slot = slot;
 	al->fd = openat(l->f->dirfd, name, O_RDONLY | O_CLOEXEC);
 	if (al->fd >= 0 && arena_copy(l, al->fd, slot, gen))
-		arena_look(al);
+		arena_inspection(al);
 	else
 		found(l->out, "context %u.%u: no valid arena file", slot, gen);
 	if (al->fd >= 0)

@@ -16,8 +16,8 @@
 
 /* In this file cm->t is a copy of the tables; cm.h's lookups work on it. */
 
-static void inspect_channel(struct look *l, struct cm *cm, struct cm_chan *c,
-			    uint8_t *seen)
+static void inspect_channel(struct inspection *l, struct cm *cm,
+			    struct cm_chan *c, uint8_t *seen)
 {
 	uint32_t i = cm_chan_ref(cm, c) - 1, ref, n = 0;
 	struct cm_event *e;
@@ -45,7 +45,7 @@ static void inspect_channel(struct look *l, struct cm *cm, struct cm_chan *c,
 		      i, c->events, n);
 }
 
-static void inspect_ids(struct look *l, struct cm *cm)
+static void inspect_ids(struct inspection *l, struct cm *cm)
 {
 	struct cm_id *id;
 	struct cm_mc *mc;
@@ -60,7 +60,7 @@ static void inspect_ids(struct look *l, struct cm *cm)
 			      cm_mc_ref(cm, mc) - 1);
 }
 
-static void inspect_events(struct look *l, struct cm *cm)
+static void inspect_events(struct inspection *l, struct cm *cm)
 {
 	uint8_t *seen = calloc(CM_MAX_EVENT, 1);
 	struct cm_event *e;
@@ -78,7 +78,7 @@ static void inspect_events(struct look *l, struct cm *cm)
 }
 
 /* Check that each FIFO belongs to a channel in the table. */
-static void inspect_fifos(struct look *l, struct cm *cm)
+static void inspect_fifos(struct inspection *l, struct cm *cm)
 {
 	DIR *dir = dir_open(l->f->dirfd, "cm.d");
 	unsigned int i, gen;
@@ -113,7 +113,7 @@ bool cm_copy_out(int fd, struct cm *cm)
 	       COPY(fd, cm, mc);
 }
 
-void inspect_cm(struct look *l)
+void inspect_cm(struct inspection *l)
 {
 	struct cm cm = { .f = l->f };
 	int fd;

@@ -12,7 +12,7 @@
 #include "inspect.h"
 #include "shared/bitmap.h"
 
-static void inspect_counts(struct look *l)
+static void inspect_counts(struct inspection *l)
 {
 	const struct urxe_ctx_slot *c;
 	uint64_t sum, n;
@@ -38,7 +38,7 @@ static void inspect_counts(struct look *l)
 	}
 }
 
-static void inspect_contexts(struct look *l)
+static void inspect_contexts(struct inspection *l)
 {
 	uint32_t i, state, gen;
 
@@ -57,7 +57,7 @@ static void inspect_contexts(struct look *l)
 	}
 }
 
-static void inspect_directory(struct look *l)
+static void inspect_directory(struct inspection *l)
 {
 	uint32_t i, n[URXE_MAX_CTX] = { 0 };
 	uint64_t e;
@@ -75,7 +75,7 @@ static void inspect_directory(struct look *l)
 			found(l->out,
 			      "QP directory: entry %u is above the high-water mark",
 			      i);
-		if (look_is_context(l, URXE_DIR_CTX(e), URXE_DIR_GEN(e)))
+		if (inspection_has_context(l, URXE_DIR_CTX(e), URXE_DIR_GEN(e)))
 			n[URXE_DIR_CTX(e)]++;
 		else
 			found(l->out,
@@ -90,7 +90,7 @@ static void inspect_directory(struct look *l)
 			      n[i]);
 }
 
-static void inspect_groups(struct look *l)
+static void inspect_groups(struct inspection *l)
 {
 	uint32_t g, i, qpn, n, slot, gen;
 
@@ -112,7 +112,7 @@ static void inspect_groups(struct look *l)
 	}
 }
 
-static void inspect_domains(struct look *l)
+static void inspect_domains(struct inspection *l)
 {
 	uint32_t i, c, n;
 
@@ -137,7 +137,7 @@ static void inspect_domains(struct look *l)
 	}
 }
 
-void inspect_device(struct look *l)
+void inspect_device(struct inspection *l)
 {
 	inspect_counts(l);
 	inspect_contexts(l);
@@ -152,7 +152,7 @@ void inspect_device(struct look *l)
  * Mark the pages of device memory slot i in map.  If the slot does not share
  * its pages, none may be marked already.
  */
-static void dm_add(struct look *l, uint32_t i, uint64_t *map)
+static void dm_add(struct inspection *l, uint32_t i, uint64_t *map)
 {
 	const struct urxe_dm_slot *d = &l->dev->dm[i];
 	const uint64_t pages = l->dev->dm_bytes / URXE_PAGE;
@@ -178,7 +178,7 @@ static void dm_add(struct look *l, uint32_t i, uint64_t *map)
 		found(l->out, "device memory %u is marked free in the heap", i);
 }
 
-void inspect_device_memory(struct look *l)
+void inspect_device_memory(struct inspection *l)
 {
 	static uint64_t map[URXE_DM_MAX_BYTES / URXE_PAGE / 64];
 	uint32_t i, used, mrs, n[URXE_MAX_CTX] = { 0 };
@@ -189,7 +189,7 @@ void inspect_device_memory(struct look *l)
 		if (!used)
 			continue;
 		dm_add(l, i, map);
-		if (look_is_context(l, used - 1, l->dev->dm[i].ctx_gen))
+		if (inspection_has_context(l, used - 1, l->dev->dm[i].ctx_gen))
 			n[used - 1]++;
 		else
 			found(l->out,
@@ -218,7 +218,7 @@ void inspect_device_memory(struct look *l)
  * Check that each file in directory `name` belongs to a context in use.  File
  * names have that many numbers: slot, generation, and for FIFOs a number.
  */
-static void inspect_dir(struct look *l, const char *name, int numbers)
+static void inspect_dir(struct inspection *l, const char *name, int numbers)
 {
 	DIR *dir = dir_open(l->f->dirfd, name);
 	unsigned int slot, gen, fifo;
@@ -240,7 +240,7 @@ static void inspect_dir(struct look *l, const char *name, int numbers)
 		 */
 		if (n == 4 && rest == URXE_FIFO_NASCENT)
 			n = 3;
-		if (n != numbers || !look_is_context(l, slot, gen))
+		if (n != numbers || !inspection_has_context(l, slot, gen))
 			found(l->out, "the file %s/%s belongs to no context",
 			      name, e->d_name);
 	}
@@ -248,7 +248,7 @@ static void inspect_dir(struct look *l, const char *name, int numbers)
 }
 
 /* Find temporary files of processes that died while they created a file. */
-static void inspect_top(struct look *l)
+static void inspect_top(struct inspection *l)
 {
 	static const char *const made[] = { "device.", "cm.", "tree." };
 	DIR *dir = dir_open(l->f->dirfd, ".");
@@ -266,7 +266,7 @@ static void inspect_top(struct look *l)
 		closedir(dir);
 }
 
-void inspect_files(struct look *l)
+void inspect_files(struct inspection *l)
 {
 	inspect_dir(l, "ctx", 2);
 	inspect_dir(l, "ev", 3);

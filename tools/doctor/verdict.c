@@ -14,7 +14,7 @@
 static struct {
 	bool json, colour;
 	const char *check;
-	unsigned int said, failed;
+	unsigned int lines, failed;
 } out;
 
 /*
@@ -57,7 +57,7 @@ static void put_object(enum verdict v, const char *cost, const char *mend,
 	static const char *const word[] = { "ok", "warn", "fail" };
 
 	printf("%s\n    {\"check\": \"%s\",\n     \"verdict\": \"%s\"",
-	       out.said ? "," : "", out.check, word[v]);
+	       out.lines ? "," : "", out.check, word[v]);
 	put_json("found", text);
 	if (cost)
 		put_json("cost", cost);
@@ -83,7 +83,7 @@ void report(enum verdict v, const char *cost, const char *mend, const char *fmt,
 	else
 		put_line(v, cost, mend, text);
 	free(text);
-	out.said++;
+	out.lines++;
 	out.failed += v == FAIL;
 }
 

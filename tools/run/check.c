@@ -321,7 +321,7 @@ static void decide(struct check *c, bool failed)
 	}
 }
 
-void check_look(struct check *c, struct ending *e)
+void check_print_report(struct check *c, struct ending *e)
 {
 	if (!c->level)
 		return;
@@ -346,7 +346,7 @@ static void check_report(const struct check_report *r, const struct notes *n)
 }
 
 /* Print the numbers of errors, warnings and notes. */
-static void check_say(const struct notes *n)
+static void check_print_counts(const struct notes *n)
 {
 	size_t i, errors = 0, warnings = 0;
 
@@ -368,7 +368,7 @@ void check_end(struct check *c)
 		return;
 	check_show(c);
 	print_texts(true);
-	check_say(n);
+	check_print_counts(n);
 	for (i = 0; i < n->count && c->reports; i++)
 		find_sources(&n->note[i]);
 	for (i = 0; i < c->reports; i++)

@@ -8,8 +8,8 @@
  * supervising urxe run reads the file ten times a second and prints new
  * findings.  It writes the reports when the last program has ended.
  *
- * run.c parses the options, trial.c calls check_begin(), check_look() and
- * check_end(), supervise.c calls check_show() as struct attention.look.
+ * run.c parses the options, trial.c calls check_begin(), check_print_report()
+ * and check_end(), supervise.c calls check_show() as struct attention.look.
  */
 #pragma once
 
@@ -74,6 +74,6 @@ void check_show(void *c);
  * Print the findings of a program that has ended as *e describes.  If it
  * succeeded and has findings, set its exit status to that of --exitcode.
  */
-void check_look(struct check *c, struct ending *e);
+void check_print_report(struct check *c, struct ending *e);
 /* Print the totals, write the reports and remove the file of findings. */
 void check_end(struct check *c);

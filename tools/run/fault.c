@@ -201,16 +201,16 @@ int faults_begin_run(void)
 }
 
 /* Report the rule if it was never applied: then the test covered nothing. */
-static void fault_say_met(const struct fault_rule *r)
+static void fault_print_unused(const struct fault_rule *r)
 {
-	const uint64_t fitted = load_relaxed(&tally[r->index].fitted);
+	const uint64_t matched = load_relaxed(&tally[r->index].matched);
 
 	if (load_relaxed(&tally[r->index].struck))
 		return;
-	if (fitted)
+	if (matched)
 		fail(0, "--fault: \"%s\" never struck: it matched %llu time%s",
-		     r->text, (unsigned long long)fitted,
-		     fitted == 1 ? "" : "s");
+		     r->text, (unsigned long long)matched,
+		     matched == 1 ? "" : "s");
 	else
 		fail(0, "--fault: \"%s\" never struck: nothing matched it",
 		     r->text);
@@ -224,10 +224,10 @@ void faults_end_run(bool ran)
 		return;
 	for (i = 0; i < all.n && ran; i++)
 		if (i >= before) {
-			fault_say_met(&all.rule[i]);
+			fault_print_unused(&all.rule[i]);
 		} else if (outer) {
-			fetch_add_relaxed(&outer[i].fitted,
-					  load_relaxed(&tally[i].fitted));
+			fetch_add_relaxed(&outer[i].matched,
+					  load_relaxed(&tally[i].matched));
 			fetch_add_relaxed(&outer[i].struck,
 					  load_relaxed(&tally[i].struck));
 		}

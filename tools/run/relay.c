@@ -11,7 +11,7 @@
 
 #include "relay.h"
 
-#define PATIENCE 2 /* s */
+#define TIMEOUT_S 2 /* s */
 
 static struct {
 	int from, to; /* read end of the pipe; the real standard error */
@@ -33,7 +33,7 @@ bool relay_takes(int fd, int ms)
  */
 static void *relay_run(void *arg)
 {
-	int patience = PATIENCE * 1000;
+	int patience = TIMEOUT_S * 1000;
 	char buf[PIPE_BUF], *p;
 	ssize_t n, done;
 
@@ -91,7 +91,7 @@ void relay_end(void)
 	relay.runs = false;
 	dup2(relay.to, STDERR_FILENO); /* the thread reads EOF */
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 2 * PATIENCE;
+	until.tv_sec += 2 * TIMEOUT_S;
 	if (pthread_timedjoin_np(relay.thread, NULL, &until)) {
 		pthread_detach(relay.thread);
 		return;

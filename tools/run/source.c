@@ -34,7 +34,7 @@ static bool addr2line(const char *module, unsigned long address, char *out,
 	char *argv[] = { "addr2line", "-i", "-e", (char *)module, at, NULL };
 	posix_spawn_file_actions_t to;
 	FILE *from;
-	bool said;
+	bool ok;
 	pid_t pid;
 	int p[2];
 
@@ -44,13 +44,13 @@ static bool addr2line(const char *module, unsigned long address, char *out,
 	posix_spawn_file_actions_init(&to);
 	posix_spawn_file_actions_adddup2(&to, p[1], STDOUT_FILENO);
 	posix_spawn_file_actions_addopen(&to, STDERR_FILENO, "/dev/null", 1, 0);
-	said = !posix_spawnp(&pid, argv[0], &to, NULL, argv, environ);
+	ok = !posix_spawnp(&pid, argv[0], &to, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&to);
 	close(p[1]);
 	from = fdopen(p[0], "r");
-	if (said) {
-		said = from && fgets(out, len, from);
-		while (said && is_inlined(out) && fgets(out, len, from))
+	if (ok) {
+		ok = from && fgets(out, len, from);
+		while (ok && is_inlined(out) && fgets(out, len, from))
 			;
 	} else {
 		pid = -1;
@@ -61,8 +61,8 @@ static bool addr2line(const char *module, unsigned long address, char *out,
 		close(p[0]);
 	if (pid > 0) /* its output pipe is closed, so it ends */
 		waitpid(pid, NULL, 0);
-	out[said ? strcspn(out, "\n") : 0] = 0;
-	return said;
+	out[ok ? strcspn(out, "\n") : 0] = 0;
+	return ok;
 }
 
 /*

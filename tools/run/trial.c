@@ -21,9 +21,9 @@
 #define SWEEP "sweep:"
 #define NS_PER_S 1000000000ull
 
-static int list_knobs(void)
+static int list_options(void)
 {
-	const struct adversary_knob_info *k;
+	const struct adversary_option_info *k;
 	int i;
 
 	puts("--adversary=[LEVEL,][SEED][,NAME=VALUE...]\n"
@@ -35,8 +35,8 @@ static int list_knobs(void)
 	     "2% or 0.5%; for ticks it is a count.  The word none turns off all options\n"
 	     "that are not named after it.\n\n"
 	     "option    hardware  specification  what it affects");
-	for (i = 0; i < KNOBS; i++) {
-		k = &adversary_knobs[i];
+	for (i = 0; i < ADV_OPTIONS; i++) {
+		k = &adversary_options[i];
 		printf("%-9s %8u %14u  %s\n", k->name,
 		       k->preset[ADVERSARY_HARDWARE],
 		       k->preset[ADVERSARY_SPECIFICATION], k->meaning);
@@ -75,7 +75,8 @@ static char *trial_variable(const struct trial *t, uint64_t seed)
 {
 	char *value;
 
-	if (asprintf(&value, "%llu%s", (unsigned long long)seed, t->knobs) < 0)
+	if (asprintf(&value, "%llu%s", (unsigned long long)seed, t->options) <
+	    0)
 		return NULL;
 	return value;
 }
@@ -130,13 +131,13 @@ int trial_choose(struct trial *t, const char *value)
 	int ret;
 
 	if (value && !strcmp(value, "help"))
-		return list_knobs();
+		return list_options();
 	if (value && !(value = level_after_seed(value)))
 		return fail(1, "no memory");
 	n = value ? strcspn(value, ",") : 0;
 	t->adversary = true;
 	t->sweep = t->drawn = false;
-	t->knobs = value ? value + n : "";
+	t->options = value ? value + n : "";
 	if (value && !strncmp(value, SWEEP, strlen(SWEEP))) {
 		if (!sweep_parse(t, value + strlen(SWEEP), n - strlen(SWEEP)))
 			return fail(EXIT_USAGE,
@@ -229,7 +230,7 @@ static void trial_print(const struct trial *t, uint64_t seed)
 	for (w = t->words; *w; w++) {
 		if (w - t->words == t->word)
 			fprintf(stderr, "--adversary=%llu%s",
-				(unsigned long long)seed, t->knobs);
+				(unsigned long long)seed, t->options);
 		else if (**w && strspn(*w, plain) == strlen(*w))
 			fputs(*w, stderr);
 		else
@@ -238,8 +239,8 @@ static void trial_print(const struct trial *t, uint64_t seed)
 	}
 }
 
-static void trial_say_failed(const struct trial *t, uint64_t seed,
-			     const struct ending *e)
+static void trial_print_failed(const struct trial *t, uint64_t seed,
+			       const struct ending *e)
 {
 	char how[80];
 
@@ -273,7 +274,7 @@ static void trial_leave(const char *dir)
 }
 
 /* The time limit expired: print what the fabric waits for. */
-static void trial_say_why(void)
+static void trial_print_waits(void)
 {
 	char dir[256];
 
@@ -285,7 +286,7 @@ static int trial_once(struct trial *t, char **argv, uint64_t seed,
 		      struct ending *e)
 {
 	const struct attention a = {
-		trial_say_why,
+		trial_print_waits,
 		t->check.level ? check_show : NULL,
 		&t->check,
 	};
@@ -306,7 +307,7 @@ static int trial_once(struct trial *t, char **argv, uint64_t seed,
 		trial_leave(dir);
 	t->own_failure = !ret && ending_is_failure(e);
 	if (!ret)
-		check_look(&t->check, e);
+		check_print_report(&t->check, e);
 	return ret ? cannot_run(argv[0], ret) : 0;
 }
 
@@ -320,9 +321,9 @@ static void trial_compare(const struct trial *t, char **argv, uint64_t seed)
 	struct trial hardware = *t;
 	struct ending e;
 
-	if (!t->sweep || *t->knobs || faults_are_given())
+	if (!t->sweep || *t->options || faults_are_given())
 		return;
-	hardware.knobs = ",hardware";
+	hardware.options = ",hardware";
 	hardware.check.level =
 		NULL; /* its findings are in the reports already */
 	unsetenv("URXE_CHECK");
@@ -363,7 +364,7 @@ static int trial_run_seeds(struct trial *t, char **argv, struct ending *e)
 	} else if (ending_is_failure(e)) {
 		if (t->own_failure)
 			trial_compare(t, argv, seed);
-		trial_say_failed(t, seed, e);
+		trial_print_failed(t, seed, e);
 	} else if (t->sweep) {
 		fail(0, "none of the seeds %llu to %llu failed",
 		     (unsigned long long)t->first, (unsigned long long)t->last);

@@ -38,7 +38,7 @@ struct trial {
 	bool drawn; /* the seed was chosen at random */
 	uint64_t first, last;
 	/* options of the adversary from the comma on, or "" */
-	const char *knobs;
+	const char *options;
 	uint64_t limit; /* time limit of each run in ns, 0: none */
 	struct check check;
 	bool own_fabric; /* each run of a sweep has a fabric of its own */

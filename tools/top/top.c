@@ -106,7 +106,7 @@ static void top_compare(struct top *t)
 	}
 }
 
-bool top_look(struct top *t, bool quiet)
+bool top_refresh(struct top *t, bool quiet)
 {
 	struct view *v = view_take(t->dir, quiet);
 
@@ -184,10 +184,10 @@ static int top_once(struct top *t, enum top_order order, double delay,
 		.tv_nsec = (long)((delay - (double)(time_t)delay) * 1e9),
 	};
 
-	if (!top_look(t, false))
+	if (!top_refresh(t, false))
 		return EXIT_USAGE;
 	nanosleep(&ts, NULL);
-	if (!top_look(t, false))
+	if (!top_refresh(t, false))
 		return EXIT_USAGE;
 	top_sort(t, order);
 	if (json)

@@ -39,7 +39,7 @@ enum top_order {
  * logged unless @quiet. Rates and waits are available from the second call
  * on.
  */
-bool top_look(struct top *t, bool quiet);
+bool top_refresh(struct top *t, bool quiet);
 void top_sort(struct top *t, enum top_order order);
 void top_close(struct top *t);
 /* Rate per second of a counter of the port: all QPs together. */

@@ -203,13 +203,13 @@ int top_run(struct top *t, enum top_order order, double delay)
 	int sig = 0;
 
 	/* take the first two views quickly, so that rates show early */
-	if (!top_look(t, false))
+	if (!top_refresh(t, false))
 		return EXIT_USAGE;
 	usleep(200000);
 	signals_take(&s);
 	screen_enter(&s);
 	do {
-		goes_on = top_look(t, true);
+		goes_on = top_refresh(t, true);
 		if (!goes_on)
 			break;
 		top_sort(t, s.order);

@@ -63,7 +63,7 @@ static bool number(const char *text, uint64_t *out)
 }
 
 /* Report lost records, after all records were printed. */
-static void tell_losses(const struct trace_input *in, unsigned int n)
+static void print_losses(const struct trace_input *in, unsigned int n)
 {
 	char who[TRACE_WHO];
 	unsigned int i, j;
@@ -109,7 +109,7 @@ static int show(struct trace_input *in, unsigned int n, const struct filter *f,
 		if (follow)
 			usleep(FOLLOW_US);
 	} while (follow && !ret);
-	tell_losses(in, n);
+	print_losses(in, n);
 	return ret;
 }
 
@@ -153,7 +153,7 @@ static int convert(struct trace_input *in, unsigned int n, writer *write,
 		ret = 1;
 	}
 	trace_batch_free(&b);
-	tell_losses(in, n);
+	print_losses(in, n);
 	return ret;
 }
 

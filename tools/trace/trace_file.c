@@ -162,7 +162,7 @@ static int process_nth(const struct trace_ring *r)
 }
 
 #define PID_LIMIT (1 << 22) /* PID_MAX_LIMIT of the kernel */
-#define SAME_PID_MOST (INT32_MAX / PID_LIMIT)
+#define SAME_PID_MAX (INT32_MAX / PID_LIMIT)
 
 static int thread_add(struct trace_input *in, const struct trace_ring *r,
 		      uint64_t at)
@@ -183,7 +183,7 @@ static int thread_add(struct trace_input *in, const struct trace_ring *r,
 	t->fabric = load_relaxed(&r->fabric);
 	t->pid = r->pid;
 	t->tid = r->tid;
-	t->nth = nth < SAME_PID_MOST ? nth : SAME_PID_MOST;
+	t->nth = nth < SAME_PID_MAX ? nth : SAME_PID_MAX;
 	t->process = t->nth * PID_LIMIT + r->pid % PID_LIMIT;
 	t->ahead = r->ahead;
 	name_copy(t->program, r->program);
@@ -245,7 +245,7 @@ static bool slots_read(const struct trace_thread *t, uint32_t slots,
 	return true;
 }
 
-static bool slot_is_sound(const struct trace_slot *s, uint64_t left)
+static bool slot_is_valid(const struct trace_slot *s, uint64_t left)
 {
 	return s->slots && s->slots <= left &&
 	       s->slots == TRACE_SLOTS_OF(s->values);
@@ -261,7 +261,7 @@ static int batch_add(struct trace_batch *b, const struct trace_thread *t,
 	if (!more)
 		return fail(1, "no memory");
 	b->record = more;
-	for (i = 0; i < n && slot_is_sound(&s[i], n - i); i += s[i].slots)
+	for (i = 0; i < n && slot_is_valid(&s[i], n - i); i += s[i].slots)
 		b->record[b->records++] = (struct trace_record){
 			.thread = t,
 			.time = s[i].time - (uint64_t)t->ahead,
@@ -290,7 +290,7 @@ static int batch_keep(struct trace_batch *b, void *copy)
  * Read the header of the ring. The fence makes later reads of the file at
  * least as new as this header.
  */
-static bool ring_look(struct trace_thread *t, struct trace_ring *r)
+static bool ring_read_header(struct trace_thread *t, struct trace_ring *r)
 {
 	if (!read_at(t->input, r, sizeof(*r), t->at))
 		return false;
@@ -322,7 +322,7 @@ static uint64_t ring_begin(const struct trace_thread *t,
 	return oldest < to ? oldest : to;
 }
 
-static bool ring_is_sound(const struct trace_thread *t,
+static bool ring_is_valid(const struct trace_thread *t,
 			  const struct trace_ring *r, uint64_t to)
 {
 	uint32_t slots = load_relaxed(&r->slots);
@@ -345,7 +345,7 @@ static int records_read(struct trace_thread *t, struct trace_batch *b,
 	if (!slots_read(t, load_relaxed(&r->slots), copy, from, to))
 		return ring_fail(t, "is truncated");
 	atomic_thread_fence(memory_order_acquire);
-	if (!ring_look(t, r))
+	if (!ring_read_header(t, r))
 		return ring_fail(t, "is truncated");
 	begin = ring_begin(t, r, to);
 	if (begin < from) /* `oldest` went backwards: the file is damaged */
@@ -360,12 +360,12 @@ static int thread_read(struct trace_thread *t, struct trace_batch *b)
 	struct trace_ring r;
 	uint64_t to;
 
-	if (!ring_look(t, &r))
+	if (!ring_read_header(t, &r))
 		return ring_fail(t, "is truncated");
 	to = load_relaxed(&r.written);
-	if (!ring_look(t, &r))
+	if (!ring_read_header(t, &r))
 		return ring_fail(t, "is truncated");
-	if (!ring_is_sound(t, &r, to))
+	if (!ring_is_valid(t, &r, to))
 		return ring_fail(t, "is damaged");
 	return to == t->seen ? 0 : records_read(t, b, &r, to);
 }

@@ -19,13 +19,13 @@
 #include "common/commands.h"
 #include "common/json.h"
 #include "trace_html.h"
-#include "trace_lives.h"
+#include "trace_wrs.h"
 #include "trace_print.h"
 
 struct output {
 	FILE *to;
 	const struct trace_batch *batch;
-	struct lives lives;
+	struct wr_histories histories;
 	const struct trace_thread **thread;
 	size_t threads;
 	const char *between; /* separator before the next value */
@@ -85,10 +85,10 @@ static void print_threads(struct output *o)
 static void print_qps(struct output *o)
 {
 	const char *between = "";
-	struct life_qp *qp;
+	struct wr_history_qp *qp;
 
 	fputs("\"qps\":[", o->to);
-	for (qp = o->lives.qp; qp; qp = qp->next) {
+	for (qp = o->histories.qp; qp; qp = qp->next) {
 		fprintf(o->to, "%s{\"qpn\":%u,\"process\":%d,\"type\":\"",
 			between, qp->qpn, qp->pid);
 		if (qp->type)
@@ -125,12 +125,12 @@ static void print_events(struct output *o)
  */
 static void number_wrs(struct output *o)
 {
-	struct life_qp *qp;
-	struct life *w;
+	struct wr_history_qp *qp;
+	struct wr_history *w;
 	uint32_t n = 0, qps = 0;
 	int queue;
 
-	for (qp = o->lives.qp; qp; qp = qp->next) {
+	for (qp = o->histories.qp; qp; qp = qp->next) {
 		qp->track = qps++;
 		for (queue = 0; queue < 2; queue++)
 			for (w = qp->first[queue]; w; w = w->next)
@@ -142,12 +142,12 @@ static void number_wrs(struct output *o)
 static void print_wrs(struct output *o)
 {
 	const char *between = "";
-	struct life_qp *qp;
-	struct life *w;
+	struct wr_history_qp *qp;
+	struct wr_history *w;
 	int queue;
 
 	fputs("\"wrs\":[", o->to);
-	for (qp = o->lives.qp; qp; qp = qp->next)
+	for (qp = o->histories.qp; qp; qp = qp->next)
 		for (queue = 0; queue < 2; queue++)
 			for (w = qp->first[queue]; w; w = w->next) {
 				fprintf(o->to, "%s[%u,%d,%" PRId64 "]", between,
@@ -194,7 +194,8 @@ enum { QP_NONE = -1, QP_EARLIER = -2 };
 static int64_t qp_number(const struct output *o, const struct trace_record *r,
 			 uint64_t qpn)
 {
-	const struct life_qp *qp = lives_qp(&o->lives, r, (uint32_t)qpn);
+	const struct wr_history_qp *qp =
+		wr_histories_qp(&o->histories, r, (uint32_t)qpn);
 
 	if (qpn && qp)
 		return (int64_t)qp->track;
@@ -207,7 +208,7 @@ static int64_t qp_number(const struct output *o, const struct trace_record *r,
 
 static int print_record(struct output *o, const struct trace_record *r)
 {
-	const struct life *w = o->lives.of[r - o->batch->record];
+	const struct wr_history *w = o->histories.of[r - o->batch->record];
 	uint64_t peer;
 	int ret = 0;
 
@@ -248,7 +249,7 @@ static int print_records(struct output *o)
 int trace_html(FILE *to, const struct trace_batch *b)
 {
 	struct output o = { .to = to, .batch = b };
-	int ret = lives_make(&o.lives, b);
+	int ret = wr_histories_make(&o.histories, b);
 
 	if (!ret)
 		ret = collect_threads(&o);
@@ -265,6 +266,6 @@ int trace_html(FILE *to, const struct trace_batch *b)
 		fputs(html_after_data, to);
 	}
 	free(o.thread);
-	lives_free(&o.lives);
+	wr_histories_free(&o.histories);
 	return ret;
 }

@@ -20,7 +20,7 @@
 
 #include "common/commands.h"
 #include "pcapng.h"
-#include "trace_lives.h"
+#include "trace_wrs.h"
 #include "trace_mad.h"
 #include "trace_packets.h"
 #include "trace_pcap.h"
@@ -39,7 +39,7 @@
 struct end {
 	bool is_connected;
 	/* the peer is on another host: PACKET records have its packets */
-	bool is_away;
+	bool is_remote;
 	struct wire_path path;
 	uint32_t peer, mtu, msn;
 	uint32_t rq_psn; /* first PSN that this QP expects */
@@ -47,7 +47,7 @@ struct end {
 	uint32_t expected;
 	bool has_expected;
 	/* WR that waits for a receive or for a response */
-	const struct life *waits;
+	const struct wr_history *waits;
 };
 
 /* QP 1 (GSI) of a fabric's port: the PSN of its next packet. */
@@ -60,7 +60,7 @@ struct gsi {
 struct pcap {
 	FILE *to;
 	const struct trace_batch *batch;
-	struct lives lives;
+	struct wr_histories histories;
 	struct end *end; /* state of each QP, at index track - 1 */
 	/* times a WR of a QP with unknown attributes was sent */
 	uint64_t unknown;
@@ -90,7 +90,7 @@ static void pcap_put(struct pcap *o, const struct trace_record *r,
 struct of_wr {
 	struct pcap *o;
 	const struct trace_record *r;
-	const struct life *w;
+	const struct wr_history *w;
 	const struct wire_path *path;
 	const char *what; /* name of the packet, for the comment */
 };
@@ -107,7 +107,7 @@ add(char *text, size_t n, const char *format, ...)
 	va_end(args);
 }
 
-static void say_payload(char *text, size_t n, const struct wire_packet *p)
+static void comment_payload(char *text, size_t n, const struct wire_packet *p)
 {
 	if (!(wire_parts(p->bth.opcode) & WIRE_HAS(PAYLOAD)) || !p->length)
 		return;
@@ -133,7 +133,7 @@ static void put_of_wr(void *arg, const struct wire_packet *p, uint64_t i,
 	if (n > 1)
 		add(text, sizeof(text), ", packet %" PRIu64 " of %" PRIu64,
 		    i + 1, n);
-	say_payload(text, sizeof(text), p);
+	comment_payload(text, sizeof(text), p);
 	if (left_out)
 		add(text, sizeof(text),
 		    "; %" PRIu64 " packets before this one are left out",
@@ -205,16 +205,16 @@ static void pcap_mad(struct pcap *o, const struct trace_record *r)
 
 static int ends_make(struct pcap *o)
 {
-	struct life_qp *qp;
+	struct wr_history_qp *qp;
 	uint32_t n = 0;
 
-	for (qp = o->lives.qp; qp; qp = qp->next)
+	for (qp = o->histories.qp; qp; qp = qp->next)
 		qp->track = ++n;
 	o->end = calloc(n + 1, sizeof(*o->end));
 	return o->end ? 0 : fail(1, "no memory");
 }
 
-static struct end *end_of(const struct pcap *o, const struct life_qp *qp)
+static struct end *end_of(const struct pcap *o, const struct wr_history_qp *qp)
 {
 	return &o->end[qp->track - 1];
 }
@@ -240,7 +240,7 @@ static void end_take_path(struct end *e, const struct trace_record *r)
 
 static void pcap_modified(struct pcap *o, const struct trace_record *r)
 {
-	struct life_qp *qp = lives_qp(&o->lives, r, r->qpn);
+	struct wr_history_qp *qp = wr_histories_qp(&o->histories, r, r->qpn);
 	uint64_t mask = trace_number(r, "mask");
 	struct end *e;
 
@@ -252,7 +252,7 @@ static void pcap_modified(struct pcap *o, const struct trace_record *r)
 	if (mask & IBV_QP_AV)
 		end_take_path(e, r);
 	if (mask & IBV_QP_AV)
-		e->is_away = trace_number(r, "other_host");
+		e->is_remote = trace_number(r, "other_host");
 	if (mask & IBV_QP_PATH_MTU)
 		e->mtu = mtu_of(trace_number(r, "mtu"));
 	if (mask & IBV_QP_RQ_PSN)
@@ -272,7 +272,8 @@ static void pcap_modified(struct pcap *o, const struct trace_record *r)
 static uint32_t expected_psn(const struct pcap *o, const struct trace_record *r,
 			     const struct end *e, uint32_t psn)
 {
-	const struct life_qp *peer = lives_qp(&o->lives, r, e->peer);
+	const struct wr_history_qp *peer =
+		wr_histories_qp(&o->histories, r, e->peer);
 
 	if (e->has_expected)
 		return e->expected;
@@ -281,7 +282,8 @@ static uint32_t expected_psn(const struct pcap *o, const struct trace_record *r,
 
 /* ------------------------------------------------------- WRs */
 
-static bool transport_of(const struct life_qp *qp, enum wire_transport *out)
+static bool transport_of(const struct wr_history_qp *qp,
+			 enum wire_transport *out)
 {
 	switch (qp->type) {
 	case IBV_QPT_RC:
@@ -304,11 +306,11 @@ static bool transport_of(const struct life_qp *qp, enum wire_transport *out)
  * Whether the first packet of the WR was sent. It was not if the WR failed
  * with a local error.
  */
-static bool went_out(const struct life *w)
+static bool went_out(const struct wr_history *w)
 {
-	if (w->by[LIFE_ARRIVED] || !w->by[LIFE_ANSWERED])
+	if (w->by[STEP_ARRIVED] || !w->by[STEP_ANSWERED])
 		return true;
-	switch (trace_number(w->by[LIFE_ANSWERED], "status")) {
+	switch (trace_number(w->by[STEP_ANSWERED], "status")) {
 	case IBV_WC_SUCCESS: /* a UD datagram without a receiver */
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RNR_RETRY_EXC_ERR:
@@ -425,10 +427,10 @@ static void payload_find(struct pcap *o, const struct trace_record *left,
  * Make the message of WR @w. Return false if it sends no packets or was not
  * sent.
  */
-static bool message_make(struct pcap *o, const struct life *w,
+static bool message_make(struct pcap *o, const struct wr_history *w,
 			 const struct end *e, struct message *m)
 {
-	const struct trace_record *left = w->by[LIFE_LEFT];
+	const struct trace_record *left = w->by[STEP_LEFT];
 
 	memset(m, 0, sizeof(*m));
 	if (!left || !went_out(w) || !message_has_packets(w->op) ||
@@ -445,7 +447,7 @@ static bool message_make(struct pcap *o, const struct life *w,
 	 * 9.2.3)
 	 */
 	m->head.bth.solicited = trace_number(left, "solicited") &&
-				life_takes_receive(w);
+				wr_history_takes_receive(w);
 	return true;
 }
 
@@ -463,17 +465,17 @@ static bool datagram_end(const struct trace_record *left, struct end *e)
 }
 
 static void request(struct pcap *o, const struct trace_record *r,
-		    const struct life *w, const char *what)
+		    const struct wr_history *w, const char *what)
 {
 	struct end *e = end_of(o, w->qp), to;
 	bool ud = w->qp->type == IBV_QPT_UD;
 	struct of_wr a = { .o = o, .r = r, .w = w, .what = what };
 	struct message m;
 
-	if (!w->by[LIFE_LEFT] || !message_has_packets(w->op) || e->is_away ||
-	    trace_number(w->by[LIFE_LEFT], "other_host"))
+	if (!w->by[STEP_LEFT] || !message_has_packets(w->op) || e->is_remote ||
+	    trace_number(w->by[STEP_LEFT], "other_host"))
 		return;
-	if (ud && datagram_end(w->by[LIFE_LEFT], &to))
+	if (ud && datagram_end(w->by[STEP_LEFT], &to))
 		e = &to;
 	if (!w->qp->type || !e->is_connected) {
 		o->unknown++;
@@ -483,19 +485,19 @@ static void request(struct pcap *o, const struct trace_record *r,
 		return;
 	if (ud) {
 		m.head.deth.qkey =
-			(uint32_t)trace_number(w->by[LIFE_LEFT], "qkey");
+			(uint32_t)trace_number(w->by[STEP_LEFT], "qkey");
 		m.head.deth.qpn = w->qp->qpn;
 	} else {
 		e->path.source_port = wire_port(w->qp->qpn, e->peer);
 	}
 	a.path = &e->path;
-	payload_find(o, w->by[LIFE_LEFT], &m);
+	payload_find(o, w->by[STEP_LEFT], &m);
 	message_request(&m, put_of_wr, &a);
 }
 
 /* ------------------------------------------------------- answers */
 
-static struct wire_path way_back(const struct wire_path *path)
+static struct wire_path reverse_path(const struct wire_path *path)
 {
 	struct wire_path back = *path;
 
@@ -504,7 +506,7 @@ static struct wire_path way_back(const struct wire_path *path)
 	return back;
 }
 
-static const char *name_of_answer(const struct life *w)
+static const char *name_of_answer(const struct wr_history *w)
 {
 	switch (w->op) {
 	case IBV_WR_RDMA_READ:
@@ -520,14 +522,14 @@ static const char *name_of_answer(const struct life *w)
 }
 
 static void answer(struct pcap *o, const struct trace_record *r,
-		   const struct life *w, uint8_t nak)
+		   const struct wr_history *w, uint8_t nak)
 {
 	struct end *e = end_of(o, w->qp);
 	struct of_wr a = { .o = o, .r = r, .w = w };
-	struct wire_path back = way_back(&e->path);
+	struct wire_path back = reverse_path(&e->path);
 	struct message m;
 
-	if (!e->is_connected || e->is_away || !message_make(o, w, e, &m) ||
+	if (!e->is_connected || e->is_remote || !message_make(o, w, e, &m) ||
 	    m.transport == WIRE_UC || m.transport == WIRE_UD)
 		return;
 	m.head.bth.qpn = w->qp->qpn;
@@ -550,7 +552,7 @@ static void answer(struct pcap *o, const struct trace_record *r,
 	message_answer(&m, put_of_wr, &a);
 }
 
-static const char *name_of(const struct life *w)
+static const char *name_of(const struct wr_history *w)
 {
 	static const char *const names[] = {
 		"WRITE",	"WRITE WITH IMM",
@@ -567,8 +569,8 @@ static const char *name_of(const struct life *w)
  * If the WR waited for a receive or a response, write its request again: it
  * was retransmitted.
  */
-static void goes_on(struct pcap *o, const struct trace_record *r,
-		    const struct life *w)
+static void retransmitted(struct pcap *o, const struct trace_record *r,
+			  const struct wr_history *w)
 {
 	struct end *e = end_of(o, w->qp);
 
@@ -578,34 +580,34 @@ static void goes_on(struct pcap *o, const struct trace_record *r,
 }
 
 static void answered(struct pcap *o, const struct trace_record *r,
-		     const struct life *w)
+		     const struct wr_history *w)
 {
 	switch (trace_number(r, "status")) {
 	case IBV_WC_SUCCESS:
-		goes_on(o, r, w);
+		retransmitted(o, r, w);
 		answer(o, r, w, 0);
 		break;
 	case IBV_WC_REM_INV_REQ_ERR:
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_OP_ERR:
-		goes_on(o, r, w);
+		retransmitted(o, r, w);
 		if (trace_number(r, "nak"))
 			answer(o, r, w, (uint8_t)trace_number(r, "nak"));
 		break;
 	/* local error: the response could not be stored */
 	case IBV_WC_LOC_PROT_ERR:
-		if (w->by[LIFE_ARRIVED])
+		if (w->by[STEP_ARRIVED])
 			answer(o, r, w, 0);
 	}
 	end_of(o, w->qp)->waits = NULL;
 }
 
 static void waits(struct pcap *o, const struct trace_record *r,
-		  const struct life *w)
+		  const struct wr_history *w)
 {
 	uint8_t nak = (uint8_t)trace_number(r, "nak");
 
-	goes_on(o, r, w);
+	retransmitted(o, r, w);
 	if (nak)
 		answer(o, r, w, nak);
 	end_of(o, w->qp)->waits = w;
@@ -618,7 +620,7 @@ static void waits(struct pcap *o, const struct trace_record *r,
  * continue it. Return the number of bytes up to the first gap.
  */
 static uint32_t real_bytes(const struct pcap *o, const struct trace_record *r,
-			   uint8_t to[TRACE_PACKET_MOST])
+			   uint8_t to[TRACE_PACKET_MAX])
 {
 	const struct trace_record *end = o->batch->record + o->batch->records;
 	const struct trace_record *first = r;
@@ -629,7 +631,7 @@ static uint32_t real_bytes(const struct pcap *o, const struct trace_record *r,
 		if (!is_of_thread(r, first))
 			continue;
 		if (!trace_packet(r, &p) || p.at != n ||
-		    p.n > TRACE_PACKET_MOST - n)
+		    p.n > TRACE_PACKET_MAX - n)
 			break;
 		memcpy(to + n, p.byte, p.n);
 		n += p.n;
@@ -646,7 +648,7 @@ static uint32_t real_bytes(const struct pcap *o, const struct trace_record *r,
  */
 static void pcap_real(struct pcap *o, const struct trace_record *r)
 {
-	uint8_t bytes[WIRE_MAX_HEADERS + TRACE_PACKET_MOST], *ip, *bth;
+	uint8_t bytes[WIRE_MAX_HEADERS + TRACE_PACKET_MAX], *ip, *bth;
 	struct trace_packet p;
 	char text[256] = "";
 	uint32_t n;
@@ -667,7 +669,7 @@ static void pcap_real(struct pcap *o, const struct trace_record *r)
 		add(text, sizeof(text),
 		    "; the payload from byte %u of the packet on is not recorded, and is zeros",
 		    n);
-	if (n < p.bytes && p.bytes <= TRACE_PACKET_MOST) {
+	if (n < p.bytes && p.bytes <= TRACE_PACKET_MAX) {
 		memset(bth + n, 0, p.bytes - n);
 		n = p.bytes;
 		wire_put_icrc(p.icrc, bth + n - WIRE_ICRC_BYTES);
@@ -680,7 +682,7 @@ static void pcap_real(struct pcap *o, const struct trace_record *r)
 
 static void pcap_record(struct pcap *o, const struct trace_record *r)
 {
-	const struct life *w = o->lives.of[r - o->batch->record];
+	const struct wr_history *w = o->histories.of[r - o->batch->record];
 
 	if (r->what == TRACE_QP_MODIFIED)
 		pcap_modified(o, r);
@@ -695,7 +697,7 @@ static void pcap_record(struct pcap *o, const struct trace_record *r)
 		request(o, r, w, name_of(w));
 		break;
 	case TRACE_ARRIVED:
-		goes_on(o, r, w);
+		retransmitted(o, r, w);
 		break;
 	case TRACE_WAITS:
 	case TRACE_AGAIN:
@@ -717,7 +719,7 @@ int trace_pcap(FILE *to, const struct trace_batch *b)
 		return fail(1, "no memory");
 	o->to = to;
 	o->batch = b;
-	ret = lives_make(&o->lives, b);
+	ret = wr_histories_make(&o->histories, b);
 	if (!ret)
 		ret = ends_make(o);
 	pcapng_begin(
@@ -732,7 +734,7 @@ int trace_pcap(FILE *to, const struct trace_batch *b)
 		     "%" PRIu64
 		     " requests have no packets: the attributes of their QPs are not in the trace",
 		     o->unknown);
-	lives_free(&o->lives);
+	wr_histories_free(&o->histories);
 	gsis_free(o->gsi);
 	free(o->end);
 	free(o);

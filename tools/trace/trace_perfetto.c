@@ -14,7 +14,7 @@
 
 #include "common/commands.h"
 #include "common/json.h"
-#include "trace_lives.h"
+#include "trace_wrs.h"
 #include "trace_mad.h"
 #include "trace_perfetto.h"
 #include "trace_print.h"
@@ -111,37 +111,38 @@ static int name_threads(struct output *o)
  * Start of the slice, ns; 0: no slice. A receive starts with its completion:
  * the wait for a message is not work.
  */
-static uint64_t life_begin(const struct life *w)
+static uint64_t wr_history_begin(const struct wr_history *w)
 {
-	int step = w->recv ? LIFE_COMPLETED : LIFE_POSTED;
+	int step = w->recv ? STEP_COMPLETED : STEP_POSTED;
 
 	if (w->refused)
 		return 0;
-	for (; step < LIFE_STEPS; step++)
+	for (; step < WR_STEPS; step++)
 		if (w->at[step])
 			return w->at[step];
 	return 0;
 }
 
 /* End of the slice: the last step that is known. */
-static uint64_t life_end(const struct life *w)
+static uint64_t wr_history_end(const struct wr_history *w)
 {
 	uint64_t end = 0;
 	int step;
 
-	for (step = 0; step < LIFE_STEPS; step++)
+	for (step = 0; step < WR_STEPS; step++)
 		if (w->at[step] > end)
 			end = w->at[step];
 	return end;
 }
 
-static void life_instants(struct output *o, const struct life *w, uint32_t tid)
+static void wr_history_instants(struct output *o, const struct wr_history *w,
+				uint32_t tid)
 {
 	static const char *const name[] = { "posted",	"left",	     "arrived",
 					    "answered", "completed", "polled" };
 	int step;
 
-	for (step = LIFE_LEFT; step < LIFE_POLLED; step++) {
+	for (step = STEP_LEFT; step < STEP_POLLED; step++) {
 		if (!w->at[step] || w->recv)
 			continue;
 		event_begin(o, 'i', w->qp->pid, tid, w->at[step]);
@@ -150,9 +151,10 @@ static void life_instants(struct output *o, const struct life *w, uint32_t tid)
 	}
 }
 
-static void life_slice(struct output *o, const struct life *w, uint32_t tid)
+static void wr_history_slice(struct output *o, const struct wr_history *w,
+			     uint32_t tid)
 {
-	uint64_t begin = life_begin(w), ns = life_end(w) - begin;
+	uint64_t begin = wr_history_begin(w), ns = wr_history_end(w) - begin;
 
 	event_begin(o, 'X', w->qp->pid, tid, begin);
 	fprintf(o->to, ",\"dur\":%" PRIu64 ".%03u,\"name\":\"", ns / 1000,
@@ -163,29 +165,29 @@ static void life_slice(struct output *o, const struct life *w, uint32_t tid)
 		trace_print_value(o->to, "op", w->op);
 	fprintf(o->to, " 0x%" PRIx64 "\",\"cat\":\"wr\",\"args\":{", w->wr_id);
 	fprintf(o->to, "\"length\":%" PRIu64 ",\"status\":\"", w->length);
-	if (w->at[LIFE_POLLED] && w->at[LIFE_COMPLETED])
+	if (w->at[STEP_POLLED] && w->at[STEP_COMPLETED])
 		trace_print_value(o->to, "status", w->status);
 	fputs("\"}", o->to);
 	event_end(o);
-	life_instants(o, w, tid);
+	wr_history_instants(o, w, tid);
 }
 
 /*
  * One end of a flow arrow, on track @tid: its start at the message, or its
  * end at the receive.
  */
-static void life_flow(struct output *o, const struct life *w, uint32_t tid,
-		      unsigned int id)
+static void wr_history_flow(struct output *o, const struct wr_history *w,
+			    uint32_t tid, unsigned int id)
 {
 	event_begin(o, w->recv ? 'f' : 's', w->qp->pid, tid,
-		    w->recv ? w->at[LIFE_COMPLETED] : w->at[LIFE_ARRIVED]);
+		    w->recv ? w->at[STEP_COMPLETED] : w->at[STEP_ARRIVED]);
 	fprintf(o->to, ",\"id\":%u,\"cat\":\"message\",\"name\":\"message\"%s",
 		id, w->recv ? ",\"bp\":\"e\"" : "");
 	event_end(o);
 }
 
-static void lane_name(struct output *o, const struct life_qp *qp, bool recv,
-		      unsigned int lane, uint32_t tid)
+static void lane_name(struct output *o, const struct wr_history_qp *qp,
+		      bool recv, unsigned int lane, uint32_t tid)
 {
 	char name[64];
 
@@ -194,39 +196,40 @@ static void lane_name(struct output *o, const struct life_qp *qp, bool recv,
 	name_track(o, "thread_name", qp->pid, tid, name);
 }
 
-static void queue_slices(struct output *o, struct life_qp *qp, bool recv)
+static void queue_slices(struct output *o, struct wr_history_qp *qp, bool recv)
 {
 	/* time at which the lane is free again */
 	uint64_t until[LANES] = { 0 };
 	uint32_t tid = FIRST_LANE + o->lanes;
 	unsigned int lane, used = 0;
-	struct life *w;
+	struct wr_history *w;
 
 	for (w = qp->first[recv]; w; w = w->next) {
-		if (!life_begin(w))
+		if (!wr_history_begin(w))
 			continue;
-		for (lane = 0; lane < used && until[lane] > life_begin(w);)
+		for (lane = 0;
+		     lane < used && until[lane] > wr_history_begin(w);)
 			lane++;
 		if (lane == LANES)
 			continue;
 		if (lane == used)
 			lane_name(o, qp, recv, used++, tid + lane);
-		until[lane] = life_end(w);
-		life_slice(o, w, tid + lane);
+		until[lane] = wr_history_end(w);
+		wr_history_slice(o, w, tid + lane);
 		w->track = tid + lane;
 	}
 	o->lanes += used;
 }
 
-static void queue_flows(struct output *o, const struct life_qp *qp)
+static void queue_flows(struct output *o, const struct wr_history_qp *qp)
 {
-	const struct life *w;
+	const struct wr_history *w;
 
 	for (w = qp->first[1]; w; w = w->next) {
 		if (!w->partner || !w->track || !w->partner->track)
 			continue;
-		life_flow(o, w->partner, w->partner->track, ++o->flows);
-		life_flow(o, w, w->track, o->flows);
+		wr_history_flow(o, w->partner, w->partner->track, ++o->flows);
+		wr_history_flow(o, w, w->track, o->flows);
 	}
 }
 
@@ -306,8 +309,8 @@ struct depth {
 };
 
 static void depth_change(struct output *o, struct depth **all,
-			 const struct trace_record *r, const struct life_qp *qp,
-			 bool recv, int by)
+			 const struct trace_record *r,
+			 const struct wr_history_qp *qp, bool recv, int by)
 {
 	struct depth *d;
 
@@ -334,11 +337,11 @@ static void depth_change(struct output *o, struct depth **all,
 	event_end(o);
 }
 
-static void print_depths(struct output *o, const struct lives *l)
+static void print_depths(struct output *o, const struct wr_histories *l)
 {
 	struct depth *all = NULL, *d;
 	const struct trace_record *r;
-	const struct life_qp *qp;
+	const struct wr_history_qp *qp;
 	uint64_t op;
 	size_t i;
 
@@ -347,7 +350,7 @@ static void print_depths(struct output *o, const struct lives *l)
 		if ((r->what != TRACE_COMPLETED && r->what != TRACE_POLLED) ||
 		    !trace_value(r, "op", &op))
 			continue;
-		qp = lives_qp(l, r, r->qpn);
+		qp = wr_histories_qp(l, r, r->qpn);
 		if (qp && qp->cq[!!(op & IBV_WC_RECV)])
 			depth_change(o, &all, r, qp, op & IBV_WC_RECV,
 				     r->what == TRACE_COMPLETED ? 1 : -1);
@@ -361,10 +364,10 @@ static void print_depths(struct output *o, const struct lives *l)
 int trace_perfetto(FILE *to, const struct trace_batch *b)
 {
 	struct output o = { .to = to, .batch = b, .between = "\n" };
-	struct life_qp *qp;
-	struct lives l;
+	struct wr_history_qp *qp;
+	struct wr_histories l;
 	size_t i;
-	int ret = lives_make(&l, b);
+	int ret = wr_histories_make(&l, b);
 
 	if (b->records)
 		o.start = b->record[0].time;
@@ -380,6 +383,6 @@ int trace_perfetto(FILE *to, const struct trace_batch *b)
 		queue_flows(&o, qp);
 	print_depths(&o, &l);
 	fputs("\n]}\n", to);
-	lives_free(&l);
+	wr_histories_free(&l);
 	return ret;
 }

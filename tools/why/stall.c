@@ -73,7 +73,7 @@ struct stall *stall_add(struct stalls *s, const char *kind,
 	return more;
 }
 
-void stall_says(struct stall *s, const char *fmt, ...)
+void stall_append(struct stall *s, const char *fmt, ...)
 {
 	size_t n = strlen(s->what);
 	va_list ap;
@@ -124,8 +124,8 @@ static bool stall_is_of_qp(const struct stall *s, const struct view *v,
 	return !s->cq || s->cq == q->sh.send_cq || s->cq == q->sh.recv_cq;
 }
 
-bool stall_is_asked(const struct stall *s, const struct view *v, int32_t pid,
-		    uint32_t qpn)
+bool stall_matches(const struct stall *s, const struct view *v, int32_t pid,
+		   uint32_t qpn)
 {
 	return (!pid || s->process.pid == pid) &&
 	       (!qpn || stall_is_of_qp(s, v, qpn));
@@ -145,7 +145,7 @@ static void stall_of_process(struct stalls *s, const struct view_process *p)
 		    s->list[i].process.pid == p->pid)
 			return;
 	out = stall_add(s, "stopped", p, 0);
-	stall_says(out, "the process is stopped by a signal, or a debugger");
+	stall_append(out, "the process is stopped by a signal, or a debugger");
 	stall_ends(out, "SIGCONT, or the debugger");
 }
 
@@ -157,14 +157,14 @@ static void stall_of_context(struct stalls *s, const struct view_ctx *c)
 	if (!c->alive || !c->kept)
 		return;
 	out = stall_add(s, "async-kept", &c->process, c->kept);
-	stall_says(
+	stall_append(
 		out,
 		"%u asynchronous events are not written to the channel: it is full, or the adversary delays them",
 		c->kept);
 	stall_ends(out, "ibv_get_async_event by %s", process_name(&c->process));
 }
 
-static void stalls_look(struct stalls *s, const struct view *v)
+static void stalls_collect(struct stalls *s, const struct view *v)
 {
 	uint32_t i;
 
@@ -206,8 +206,8 @@ void stalls_find(struct stalls *s, const struct view *before,
 	uint32_t i, n = 0;
 
 	*s = (struct stalls){ 0 };
-	stalls_look(s, now);
-	stalls_look(&old, before);
+	stalls_collect(s, now);
+	stalls_collect(&old, before);
 	for (i = 0; i < s->n; i++) {
 		one = &s->list[i];
 		if (!stalls_have(&old, one))
@@ -254,7 +254,7 @@ bool stalls_any(const struct stalls *s, const struct view *v, int32_t pid,
 
 	for (i = 0; i < s->n; i++)
 		if (s->list[i].level == STALL_STALLS &&
-		    stall_is_asked(&s->list[i], v, pid, qpn))
+		    stall_matches(&s->list[i], v, pid, qpn))
 			return true;
 	return false;
 }
@@ -267,7 +267,7 @@ void stalls_print(FILE *to, const struct stalls *s, const struct view *v,
 
 	for (i = 0; i < s->n; i++) {
 		one = &s->list[i];
-		if (!stall_is_asked(one, v, pid, qpn))
+		if (!stall_matches(one, v, pid, qpn))
 			continue;
 		fputs(process_name(&one->process), to);
 		if (one->qpn)

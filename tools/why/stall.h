@@ -64,8 +64,8 @@ void stalls_find(struct stalls *s, const struct view *before,
 void stalls_remember(struct stalls *s, const struct stalls *old);
 void stalls_free(struct stalls *s);
 /* Whether the wait concerns process @pid (0: any) and QP @qpn (0: any). */
-bool stall_is_asked(const struct stall *s, const struct view *v, int32_t pid,
-		    uint32_t qpn);
+bool stall_matches(const struct stall *s, const struct view *v, int32_t pid,
+		   uint32_t qpn);
 /*
  * Duration of the wait at the time of @v: "12.3 s", or ">12.3 s" if it may be
  * longer. The text is valid until the next call.
@@ -84,12 +84,12 @@ uint32_t stalls_count(const struct stalls *s, enum stall_level level);
 
 /*
  * Append a wait of process @p with level STALL_STALLS. The caller sets the
- * other members. The result is valid until the next stall_add(). stall_says()
+ * other members. The result is valid until the next stall_add(). stall_append()
  * appends to `what`, stall_ends() to `ends`.
  */
 struct stall *stall_add(struct stalls *s, const char *kind,
 			const struct view_process *p, uint64_t place);
-void stall_says(struct stall *s, const char *fmt, ...)
+void stall_append(struct stall *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void stall_ends(struct stall *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -37,7 +37,7 @@ static struct stall *stall_of_call(struct stalls *s, const struct urxe_call *c,
 	out->since = load_relaxed(&c->since);
 	out->tid = load_relaxed(&c->tid);
 	if (out->tid != (uint32_t)p->pid)
-		stall_says(out, "thread %u ", out->tid);
+		stall_append(out, "thread %u ", out->tid);
 	return out;
 }
 
@@ -65,7 +65,7 @@ static const char *armed_word(const struct view_cq *q)
 	}
 }
 
-#define CQS_SAID 4
+#define CQS_LISTED 4
 
 static void call_of_cq_event(struct stall *out, const struct view *v,
 			     const struct urxe_call *c)
@@ -75,23 +75,24 @@ static void call_of_cq_event(struct stall *out, const struct view *v,
 	uint32_t n = 0;
 
 	out->level = STALL_IDLE;
-	stall_says(out, "waits in ibv_get_cq_event");
+	stall_append(out, "waits in ibv_get_cq_event");
 	for (q = v->cq; f && q < v->cq + v->cqs; q++) {
 		if (q->ctx->slot != f->slot || q->ctx->gen != f->gen ||
 		    q->sh.channel != f->number + 1)
 			continue;
-		if (n++ < CQS_SAID)
-			stall_says(out, "%s CQ %u (%s, %u unread)",
-				   n > 1 ? "," : " for an event of", q->index,
-				   armed_word(q), q->unread);
+		if (n++ < CQS_LISTED)
+			stall_append(out, "%s CQ %u (%s, %u unread)",
+				     n > 1 ? "," : " for an event of", q->index,
+				     armed_word(q), q->unread);
 		out->cq = n > 1 ? 0 : q->index;
 	}
-	if (n > CQS_SAID)
-		stall_says(out, " and %u more", n - CQS_SAID);
+	if (n > CQS_LISTED)
+		stall_append(out, " and %u more", n - CQS_LISTED);
 	if (!n) {
 		out->level = STALL_STALLS;
-		stall_says(out,
-			   ": no CQ uses this channel, so no event can arrive");
+		stall_append(
+			out,
+			": no CQ uses this channel, so no event can arrive");
 	}
 	stall_ends(out, "a completion in a CQ that is armed");
 }
@@ -130,17 +131,17 @@ static void call_of_destroy(struct stalls *s, const struct urxe_call *c,
 	if (!n) /* the call does not wait */
 		return;
 	out = stall_of_call(s, c, p, "unacked");
-	stall_says(out, "waits in %s", waits[kind].call);
+	stall_append(out, "waits in %s", waits[kind].call);
 	if (waits[kind].object)
-		stall_says(out,
-			   kind == URXE_CALL_DESTROY_QP ? " of %s 0x%x" :
-							  " of %s %u",
-			   waits[kind].object, object);
-	stall_says(out, " until %u event%s acknowledged", n,
-		   n == 1 ? " is" : "s are");
+		stall_append(out,
+			     kind == URXE_CALL_DESTROY_QP ? " of %s 0x%x" :
+							    " of %s %u",
+			     waits[kind].object, object);
+	stall_append(out, " until %u event%s acknowledged", n,
+		     n == 1 ? " is" : "s are");
 	if (!waits[kind].object)
-		stall_says(out, "; the last one is RDMA_CM_EVENT_%s",
-			   reason_cm_event_name(load_relaxed(&c->event)));
+		stall_append(out, "; the last one is RDMA_CM_EVENT_%s",
+			     reason_cm_event_name(load_relaxed(&c->event)));
 	out->cq = kind == URXE_CALL_DESTROY_CQ ? object : 0;
 	stall_ends(out, "%s by %s", waits[kind].acknowledges, process_name(p));
 }
@@ -160,16 +161,16 @@ static void call_of_quiesce(struct stall *out, const struct view *v,
 
 	if (i < URXE_MAX_QP)
 		q = view_qp(v, URXE_DIR_QPN(load_relaxed(&v->dev->qp[i])));
-	stall_says(out, "waits in %s until no request uses the object",
-		   calls[load_relaxed(&c->kind)]);
+	stall_append(out, "waits in %s until no request uses the object",
+		     calls[load_relaxed(&c->kind)]);
 	if (!q) {
 		stall_ends(out, "the end of the copy");
 		return;
 	}
-	stall_says(out, ": QP 0x%x of %s executes such a request", q->qpn,
-		   process_name(&q->process));
+	stall_append(out, ": QP 0x%x of %s executes such a request", q->qpn,
+		     process_name(&q->process));
 	if (process_is_stopped(&q->process))
-		stall_says(out, ", and the process is stopped");
+		stall_append(out, ", and the process is stopped");
 	out->peer = q->qpn;
 	stall_ends(
 		out,
@@ -189,13 +190,13 @@ static void call_of(struct stalls *s, const struct view *v,
 	case URXE_CALL_GET_ASYNC_EVENT:
 		out = stall_of_call(s, c, p, "get-async-event");
 		out->level = STALL_IDLE;
-		stall_says(out, "waits in ibv_get_async_event");
+		stall_append(out, "waits in ibv_get_async_event");
 		stall_ends(out, "an asynchronous event of the context");
 		break;
 	case URXE_CALL_GET_CM_EVENT:
 		out = stall_of_call(s, c, p, "get-cm-event");
 		out->level = STALL_IDLE;
-		stall_says(out, "waits in rdma_get_cm_event");
+		stall_append(out, "waits in rdma_get_cm_event");
 		stall_of_cm_channel(out, v, load_relaxed(&c->object));
 		break;
 	case URXE_CALL_DESTROY_CQ ... URXE_CALL_MIGRATE_ID:
@@ -240,20 +241,20 @@ static void stall_of_failed(struct stalls *s, const struct view *v,
 	if (r.qpn == qpn) {
 		out->has_wr = true;
 		out->wr_id = r.wr_id;
-		stall_says(out, "%s wr_id %llu failed with %s (%u): ",
-			   reason_op_name(r.opcode),
-			   (unsigned long long)r.wr_id,
-			   reason_status_name(r.status), r.status);
+		stall_append(out, "%s wr_id %llu failed with %s (%u): ",
+			     reason_op_name(r.opcode),
+			     (unsigned long long)r.wr_id,
+			     reason_status_name(r.status), r.status);
 	} else if (r.qpn) {
-		stall_says(out, "refused %s wr_id %llu of QP 0x%x: ",
-			   reason_op_name(r.opcode),
-			   (unsigned long long)r.wr_id, r.qpn);
+		stall_append(out, "refused %s wr_id %llu of QP 0x%x: ",
+			     reason_op_name(r.opcode),
+			     (unsigned long long)r.wr_id, r.qpn);
 	} else {
-		stall_says(out, "moved to ERR: ");
+		stall_append(out, "moved to ERR: ");
 	}
-	stall_says(out, "%s%s; rule: %s; usual cause: %s", text,
-		   view_qp(v, qpn) ? "" : "; the QP is destroyed",
-		   reason_source(&r), reason_cause(&r));
+	stall_append(out, "%s%s; rule: %s; usual cause: %s", text,
+		     view_qp(v, qpn) ? "" : "; the QP is destroyed",
+		     reason_source(&r), reason_cause(&r));
 }
 
 /*

@@ -29,11 +29,11 @@ static void stall_of_chan(struct stalls *s, const struct view *v, struct cm *cm,
 		return;
 	/* the ordinal of the event at the head identifies the wait */
 	out = stall_add(s, "cm-event", &p, e ? e->order : 0);
-	stall_says(out, "%u rdma_cm event%s not read", c->events,
-		   c->events == 1 ? " is" : "s are");
+	stall_append(out, "%u rdma_cm event%s not read", c->events,
+		     c->events == 1 ? " is" : "s are");
 	if (e)
-		stall_says(out, ", the oldest RDMA_CM_EVENT_%s",
-			   reason_cm_event_name(e->resp.event));
+		stall_append(out, ", the oldest RDMA_CM_EVENT_%s",
+			     reason_cm_event_name(e->resp.event));
 	stall_ends(out, "rdma_get_cm_event by %s", process_name(&p));
 }
 
@@ -64,26 +64,26 @@ static void stall_of_connect(struct stalls *s, const struct view *v,
 		return;
 	out = stall_add(s, "cm-connect", &p,
 			(uint64_t)id->gen << 32 | cm_id_ref(cm, id));
-	stall_says(out, "rdma_connect to port %u waits for a reply",
-		   be16toh(id->dst.in.sin_port));
+	stall_append(out, "rdma_connect to port %u waits for a reply",
+		     be16toh(id->dst.in.sin_port));
 	if (id->flags & CM_F_UNSENT) {
-		stall_says(out, ": the RDMA port is down");
+		stall_append(out, ": the RDMA port is down");
 		stall_ends(out, "urxe port up");
 	} else if (id_process(v, cm,
 			      cm_deref(cm, parked ? id->listener : id->peer),
 			      &q)) {
-		stall_says(out,
-			   parked ? ": the backlog of %s is full" :
-				    ": %s has not accepted",
-			   process_name(&q));
+		stall_append(out,
+			     parked ? ": the backlog of %s is full" :
+				      ": %s has not accepted",
+			     process_name(&q));
 		if (process_is_stopped(&q))
-			stall_says(out, ", which is stopped");
+			stall_append(out, ", which is stopped");
 		stall_ends(out,
 			   parked ? "rdma_get_cm_event by %s" :
 				    "rdma_accept or rdma_reject by %s",
 			   process_name(&q));
 	} else {
-		stall_says(out, ": the peer is gone or on another host");
+		stall_append(out, ": the peer is gone or on another host");
 		stall_ends(out, "the CM timeout");
 	}
 }
@@ -102,10 +102,10 @@ static void stall_of_request(struct stalls *s, const struct view *v,
 		return;
 	out = stall_add(s, "cm-accept", &p,
 			(uint64_t)id->gen << 32 | cm_id_ref(cm, id));
-	stall_says(out, "a connection request");
+	stall_append(out, "a connection request");
 	if (id_process(v, cm, cm_deref(cm, id->peer), &q))
-		stall_says(out, " from %s", process_name(&q));
-	stall_says(out, " is neither accepted nor rejected");
+		stall_append(out, " from %s", process_name(&q));
+	stall_append(out, " is neither accepted nor rejected");
 	stall_ends(out, "rdma_accept or rdma_reject by %s", process_name(&p));
 }
 
@@ -176,10 +176,10 @@ static void stalls_of_listeners(struct stalls *s, const struct view *v)
 		out = stall_add(s, "listens", &l.process,
 				(uint64_t)l.gen << 32 | l.next);
 		out->level = STALL_IDLE;
-		stall_says(out, "rdma_listen at port %u of %s, backlog %u",
-			   l.port, l.address, l.backlog);
+		stall_append(out, "rdma_listen at port %u of %s, backlog %u",
+			     l.port, l.address, l.backlog);
 		if (l.waiting || l.parked)
-			stall_says(
+			stall_append(
 				out,
 				"; %u requests are not fetched, %u exceed the backlog",
 				l.waiting, l.parked);
@@ -241,29 +241,30 @@ static const struct awaited *id_awaits(const struct cm_id *id)
  * Append where the event would come from: the listening address, or the peer
  * and its state.
  */
-static void stall_says_peer(struct stall *out, const struct view *v,
-			    struct cm *cm, const struct cm_id *id)
+static void stall_append_peer(struct stall *out, const struct view *v,
+			      struct cm *cm, const struct cm_id *id)
 {
 	const struct view_qp *q = id->qpn ? view_qp(v, id->qpn) : NULL;
 	struct view_process p;
 
 	if (id->cma == CMA_LISTEN) {
-		stall_says(out, " at port %u of %s",
-			   be16toh(id->src.in.sin_port),
-			   address_word(&id->src));
+		stall_append(out, " at port %u of %s",
+			     be16toh(id->src.in.sin_port),
+			     address_word(&id->src));
 		return;
 	}
-	stall_says(out, " of the connection with port %u of %s",
-		   be16toh(id->dst.in.sin_port), address_word(&id->dst));
+	stall_append(out, " of the connection with port %u of %s",
+		     be16toh(id->dst.in.sin_port), address_word(&id->dst));
 	if (id_process(v, cm, cm_deref(cm, id->peer), &p))
-		stall_says(out, " (%s%s)", process_name(&p),
-			   process_is_stopped(&p) ? ", which is stopped" : "");
+		stall_append(out, " (%s%s)", process_name(&p),
+			     process_is_stopped(&p) ? ", which is stopped" :
+						      "");
 	else if (cm_is_remote(id))
-		stall_says(out, " (on another host, which may be down)");
+		stall_append(out, " (on another host, which may be down)");
 	if (q)
-		stall_says(out, ", whose QP 0x%x is in %s", q->qpn,
-			   reason_state_name(
-				   URXE_CONN_STATE(load_relaxed(&q->sh.conn))));
+		stall_append(out, ", whose QP 0x%x is in %s", q->qpn,
+			     reason_state_name(URXE_CONN_STATE(
+				     load_relaxed(&q->sh.conn))));
 }
 
 static struct cm_chan *chan_find(struct cm *cm, uint64_t ino)
@@ -276,7 +277,7 @@ static struct cm_chan *chan_find(struct cm *cm, uint64_t ino)
 	return NULL;
 }
 
-#define IDS_SAID 3
+#define IDS_LISTED 3
 
 void stall_of_cm_channel(struct stall *out, const struct view *v, uint64_t ino)
 {
@@ -290,19 +291,20 @@ void stall_of_cm_channel(struct stall *out, const struct view *v, uint64_t ino)
 		return;
 	cm_for_each_id(&cm, id) {
 		a = id->chan == cm_chan_ref(&cm, c) ? id_awaits(id) : NULL;
-		if (!a || ids++ >= IDS_SAID)
+		if (!a || ids++ >= IDS_LISTED)
 			continue;
-		stall_says(out, "%s RDMA_CM_EVENT_%s",
-			   ids > 1 ? ", or" : " for", a->event);
-		stall_says_peer(out, v, &cm, id);
+		stall_append(out, "%s RDMA_CM_EVENT_%s",
+			     ids > 1 ? ", or" : " for", a->event);
+		stall_append_peer(out, v, &cm, id);
 		stall_ends(out, "%s%s", ids > 1 ? "; " : "", a->ends);
 	}
-	if (ids > IDS_SAID)
-		stall_says(out, ", or an event of %u more ids", ids - IDS_SAID);
+	if (ids > IDS_LISTED)
+		stall_append(out, ", or an event of %u more ids",
+			     ids - IDS_LISTED);
 	if (ids)
 		return;
 	out->level = STALL_STALLS;
-	stall_says(
+	stall_append(
 		out,
 		", and no rdma_cm_id of the channel is resolving, connecting, connected or listening: no event can arrive");
 }

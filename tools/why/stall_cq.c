@@ -21,16 +21,16 @@ static struct stall *stall_of_cq(struct stalls *s, const struct view_cq *q,
 }
 
 /* Append the oldest unpolled completion. */
-static void cq_says_first(struct stall *out, const struct view_cq *q)
+static void cq_append_first(struct stall *out, const struct view_cq *q)
 {
 	const struct urxe_cqe *e = &q->first;
 
 	if (!cq_ring_is_ready(e, q->head))
 		return;
-	stall_says(out, "; the oldest is of QP 0x%x, wr_id %llu", e->qpn,
-		   (unsigned long long)e->wr_id);
+	stall_append(out, "; the oldest is of QP 0x%x, wr_id %llu", e->qpn,
+		     (unsigned long long)e->wr_id);
 	if (e->status)
-		stall_says(out, ", %s", reason_status_name(e->status));
+		stall_append(out, ", %s", reason_status_name(e->status));
 }
 
 /*
@@ -47,13 +47,13 @@ static bool cq_events(struct stalls *s, const struct view_cq *q)
 	if ((!unread || unread > INT32_MAX) && !pending)
 		return false;
 	out = stall_of_cq(s, q, "event-unread", fetched);
-	stall_says(out,
-		   "CQ %u: %u event%s not read, %u completion%s not polled",
-		   q->index, unread + pending,
-		   unread + pending == 1 ? " is" : "s are", q->unread,
-		   q->unread == 1 ? " is" : "s are");
+	stall_append(out,
+		     "CQ %u: %u event%s not read, %u completion%s not polled",
+		     q->index, unread + pending,
+		     unread + pending == 1 ? " is" : "s are", q->unread,
+		     q->unread == 1 ? " is" : "s are");
 	if (pending)
-		stall_says(
+		stall_append(
 			out,
 			"; %u of the events %s not yet written to the channel by the owning process",
 			pending, pending == 1 ? "is" : "are");
@@ -78,19 +78,20 @@ static const char *cq_silence(const struct view_cq *q)
 	return load_relaxed(&q->sh.held_back) ? "cq-moderated" : NULL;
 }
 
-static void cq_says_silence(struct stall *out, const struct view_cq *q)
+static void cq_append_silence(struct stall *out, const struct view_cq *q)
 {
 	const uint32_t m = load_relaxed(&q->sh.moderate);
 
 	if (!strcmp(out->kind, "cq-not-armed"))
-		stall_says(
+		stall_append(
 			out,
 			"; the CQ is not armed, and no event is pending, so ibv_get_cq_event does not return");
 	else if (!strcmp(out->kind, "cq-solicited"))
-		stall_says(out,
-			   "; the CQ is armed for solicited completions only");
+		stall_append(
+			out,
+			"; the CQ is armed for solicited completions only");
 	else if (!strcmp(out->kind, "cq-moderated"))
-		stall_says(
+		stall_append(
 			out,
 			"; moderation (ibv_modify_cq) delays the event: %u of %u completions, period %u us",
 			load_relaxed(&q->sh.held_back), URXE_MODERATE_COUNT(m),
@@ -105,10 +106,10 @@ static void cq_unread(struct stalls *s, const struct view_cq *q)
 	if (!q->unread)
 		return;
 	out = stall_of_cq(s, q, silence ? silence : "cq-unread", q->head);
-	stall_says(out, "CQ %u has %u unpolled completion%s (%u entries)",
-		   q->index, q->unread, q->unread == 1 ? "" : "s", q->depth);
-	cq_says_silence(out, q);
-	cq_says_first(out, q);
+	stall_append(out, "CQ %u has %u unpolled completion%s (%u entries)",
+		     q->index, q->unread, q->unread == 1 ? "" : "s", q->depth);
+	cq_append_silence(out, q);
+	cq_append_first(out, q);
 	stall_ends(out,
 		   silence ? "ibv_req_notify_cq or ibv_poll_cq by %s" :
 			     "ibv_poll_cq by %s",
@@ -125,7 +126,7 @@ void stalls_of_cqs(struct stalls *s, const struct view *v)
 			continue;
 		if (load_relaxed(&q->sh.error)) {
 			out = stall_of_cq(s, q, "cq-overrun", 0);
-			stall_says(
+			stall_append(
 				out,
 				"CQ %u of %u entries was overrun or is damaged, and accepts no more completions",
 				q->index, q->depth);

@@ -48,7 +48,7 @@ void stalls_put(struct json *j, const struct stalls *s, const struct view *v,
 
 	json_open(j, "stalls", '[');
 	for (i = 0; i < s->n; i++)
-		if (stall_is_asked(&s->list[i], v, pid, qpn))
+		if (stall_matches(&s->list[i], v, pid, qpn))
 			stall_put(j, &s->list[i], v);
 	json_close(j, ']');
 }

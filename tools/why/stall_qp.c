@@ -56,7 +56,7 @@ static bool atomic_holder(const struct view *v, struct view_process *p)
 }
 
 /* Append the WR that moved the QP to ERR, and why, if it is recorded. */
-static void stall_says_broken(struct stall *s, const struct view_qp *q)
+static void stall_append_broken(struct stall *s, const struct view_qp *q)
 {
 	char text[240];
 	struct urxe_reason r;
@@ -64,9 +64,9 @@ static void stall_says_broken(struct stall *s, const struct view_qp *q)
 	if (!reason_kept(&q->sh.broken, &r))
 		return;
 	reason_text(&r, text, sizeof(text));
-	stall_says(s, "; cause: %s wr_id %llu of QP 0x%x: %s",
-		   reason_op_name(r.opcode), (unsigned long long)r.wr_id, r.qpn,
-		   text);
+	stall_append(s, "; cause: %s wr_id %llu of QP 0x%x: %s",
+		     reason_op_name(r.opcode), (unsigned long long)r.wr_id,
+		     r.qpn, text);
 }
 
 static bool peer_is_dead(const struct view_qp *peer)
@@ -91,7 +91,7 @@ static void answer_of_connected(struct stall *s, const struct view *v,
 	shared_gid_get(&a->sgid, sgid);
 	shared_gid_get(&a->dgid, dgid);
 	if (load_relaxed(&a->roce) != load_relaxed(&b->roce)) {
-		stall_says(
+		stall_append(
 			s,
 			": the GID of the remote QP is of RoCE v%u, the GID of this QP of v%u",
 			load_relaxed(&b->roce), load_relaxed(&a->roce));
@@ -100,13 +100,13 @@ static void answer_of_connected(struct stall *s, const struct view *v,
 			"QPs connected with GIDs of one RoCE version (sgid_index)");
 	} else if (!shared_gid_is(&b->dgid, sgid) ||
 		   !shared_gid_is(&b->sgid, dgid)) {
-		stall_says(
+		stall_append(
 			s,
 			": the GIDs of the two QPs (sgid_index, dgid) do not match");
 		stall_ends(s, "QPs connected with each other's GIDs");
 	} else if (sends != expects) {
 		s->kind = "psn";
-		stall_says(
+		stall_append(
 			s,
 			": this QP sends PSN 0x%x, the remote QP expects PSN 0x%x",
 			sends, expects);
@@ -115,13 +115,14 @@ static void answer_of_connected(struct stall *s, const struct view *v,
 			"QPs connected with the sq_psn of each as the rq_psn of the other");
 	} else if (process_is_stopped(&peer->process)) {
 		s->kind = "peer-stopped";
-		stall_says(s, ": %s is stopped", process_name(&peer->process));
+		stall_append(s, ": %s is stopped",
+			     process_name(&peer->process));
 		stall_ends(s, "SIGCONT to %s, or its debugger",
 			   process_name(&peer->process));
 	} else if (is_atomic(load_relaxed(&a->wait.opcode)) &&
 		   atomic_holder(v, &holder)) {
 		s->kind = "atomic";
-		stall_says(
+		stall_append(
 			s,
 			": %s is stopped and holds a lock of atomic operations",
 			process_name(&holder));
@@ -140,16 +141,16 @@ static void answer_of_peer(struct stall *s, const struct view *v,
 
 	if (peer_is_dead(peer)) {
 		s->kind = "peer-dead";
-		stall_says(s, ": its process, %s, is dead", name);
+		stall_append(s, ": its process, %s, is dead", name);
 		return;
 	}
 	if (state < IBV_QPS_RTR || state == IBV_QPS_ERR) {
 		s->kind = "peer-state";
-		stall_says(s, " of %s: the remote QP is in %s and %s", name,
-			   reason_state_name(state),
-			   state == IBV_QPS_ERR ?
-				   "does not respond" :
-				   "receives nothing before RTR");
+		stall_append(s, " of %s: the remote QP is in %s and %s", name,
+			     reason_state_name(state),
+			     state == IBV_QPS_ERR ?
+				     "does not respond" :
+				     "receives nothing before RTR");
 		stall_ends(s,
 			   state == IBV_QPS_ERR ?
 				   "both QPs reset and reconnected" :
@@ -159,7 +160,7 @@ static void answer_of_peer(struct stall *s, const struct view *v,
 	}
 	if (URXE_CONN_DEST(conn) != q->qpn) {
 		s->kind = "peer-other";
-		stall_says(
+		stall_append(
 			s,
 			" of %s: the remote QP is connected to QP 0x%x, not to this QP",
 			name, URXE_CONN_DEST(conn));
@@ -168,7 +169,7 @@ static void answer_of_peer(struct stall *s, const struct view *v,
 			"both QPs reset and connected with each other's dest_qp_num");
 		return;
 	}
-	stall_says(s, " of %s", name);
+	stall_append(s, " of %s", name);
 	answer_of_connected(s, v, q, peer);
 }
 
@@ -180,17 +181,17 @@ static void wait_for_answer(struct stall *s, const struct view *v,
 
 	if (load_relaxed(&v->dev->port_state) != URXE_PORT_ACTIVE) {
 		s->kind = "port-down";
-		stall_says(s, "for a response: the port is down");
+		stall_append(s, "for a response: the port is down");
 		stall_ends(s, "urxe port up");
 		return;
 	}
-	stall_says(s, "for a response of QP 0x%x", dest);
+	stall_append(s, "for a response of QP 0x%x", dest);
 	if (peer) {
 		answer_of_peer(s, v, q, peer);
 		return;
 	}
 	s->kind = "peer-gone";
-	stall_says(
+	stall_append(
 		s,
 		": no such QP exists (destroyed, its process is dead, or wrong dest_qp_num)");
 }
@@ -200,14 +201,14 @@ static void wait_for_receive(struct stall *s, const struct view *v,
 {
 	const struct view_qp *peer = view_qp(v, qp_dest(q));
 
-	stall_says(s, "for a receive (RNR): QP 0x%x", qp_dest(q));
+	stall_append(s, "for a receive (RNR): QP 0x%x", qp_dest(q));
 	if (peer)
-		stall_says(s, " of %s", process_name(&peer->process));
-	stall_says(s, " has no receive posted");
+		stall_append(s, " of %s", process_name(&peer->process));
+	stall_append(s, " has no receive posted");
 	if (!peer)
 		return;
 	if (process_is_stopped(&peer->process)) {
-		stall_says(s, ", and the process is stopped");
+		stall_append(s, ", and the process is stopped");
 		stall_ends(s, "SIGCONT to the process; ");
 	}
 	stall_ends(s, "ibv_post_%s by %s",
@@ -257,9 +258,9 @@ static struct stall *stall_of_wr(struct stalls *s, const struct view_qp *q,
 	out->wr_id = load_relaxed(&w->wr_id);
 	out->queued = load_relaxed(&w->queued);
 	out->since = load_relaxed(&w->since);
-	stall_says(out, "%s wr_id %llu waits ",
-		   reason_op_name(load_relaxed(&w->opcode)),
-		   (unsigned long long)out->wr_id);
+	stall_append(out, "%s wr_id %llu waits ",
+		     reason_op_name(load_relaxed(&w->opcode)),
+		     (unsigned long long)out->wr_id);
 	return out;
 }
 
@@ -272,7 +273,7 @@ static void stall_of_queue(struct stalls *s, const struct view *v,
 	switch (load_relaxed(&w->what)) {
 	case URXE_WAIT_RECEIVE:
 		out = stall_of_wr(s, q, "rnr");
-		if (q->away)
+		if (q->is_remote)
 			stall_of_wire(out, v, q);
 		else
 			wait_for_receive(out, v, q);
@@ -280,7 +281,7 @@ static void stall_of_queue(struct stalls *s, const struct view *v,
 		break;
 	case URXE_WAIT_ANSWER:
 		out = stall_of_wr(s, q, "no-answer");
-		if (q->away)
+		if (q->is_remote)
 			stall_of_wire(out, v, q);
 		else
 			wait_for_answer(out, v, q);
@@ -290,21 +291,21 @@ static void stall_of_queue(struct stalls *s, const struct view *v,
 		if (qp_state(q) != IBV_QPS_SQD)
 			return;
 		out = stall_of_wr(s, q, "sqd");
-		stall_says(out, "for the QP to leave SQD");
+		stall_append(out, "for the QP to leave SQD");
 		stall_ends(out, "ibv_modify_qp to RTS by %s",
 			   process_name(&q->process));
 		break;
 	case URXE_WAIT_FLIGHT:
-		if (q->away) {
+		if (q->is_remote) {
 			out = stall_of_wr(s, q, "no-answer");
 			stall_of_wire(out, v, q);
 			stall_wire_ends(out, v, q);
 			break;
 		}
 		out = stall_of_wr(s, q, "in-flight");
-		stall_says(out, "because the adversary or a fault delays it");
+		stall_append(out, "because the adversary or a fault delays it");
 		if (load_relaxed(&w->flags) & URXE_WAIT_FENCED)
-			stall_says(out, ", and the next WR has a fence");
+			stall_append(out, ", and the next WR has a fence");
 		stall_ends(out, process_is_stopped(&q->process) ?
 					"SIGCONT to the process" :
 					"polls, or the end of the delay");
@@ -313,7 +314,8 @@ static void stall_of_queue(struct stalls *s, const struct view *v,
 		return;
 	}
 	if (out->queued > 1)
-		stall_says(out, "; %u more queued behind it", out->queued - 1);
+		stall_append(out, "; %u more queued behind it",
+			     out->queued - 1);
 }
 
 /* ---------------------------------------------------------- full queues */
@@ -337,16 +339,16 @@ static void stall_of_full(struct stalls *s, const struct view *v,
 	out = stall_add(s, "sq-full", &q->process, load_relaxed(&w->full_at));
 	out->qpn = q->qpn;
 	out->since = load_relaxed(&w->full_since);
-	stall_says(out,
-		   "the send queue is full, and a WR was refused (ENOMEM): ");
+	stall_append(out,
+		     "the send queue is full, and a WR was refused (ENOMEM): ");
 	if (full == URXE_FULL_UNPOLLED) {
-		stall_says(out, "%u completions in CQ %u are not polled",
-			   cq->unread, cq->index);
+		stall_append(out, "%u completions in CQ %u are not polled",
+			     cq->unread, cq->index);
 		stall_ends(out, "ibv_poll_cq of CQ %u by %s", cq->index,
 			   process_name(&q->process));
 		return;
 	}
-	stall_says(
+	stall_append(
 		out,
 		"all WRs are done and unsignaled, so no completion frees their entries");
 	stall_ends(
@@ -376,23 +378,23 @@ static void stall_of_call(struct stalls *s, const struct view *v,
 	out->qpn = q->qpn;
 	out->peer = dest;
 	if (process_is_stopped(&q->process)) {
-		stall_says(
+		stall_append(
 			out,
 			"%s is stopped while it executes a request to QP 0x%x: ibv_dereg_mr and ibv_destroy_qp of the remote process block",
 			process_name(&q->process), dest);
 		stall_ends(out, "SIGCONT, or SIGKILL");
 		return;
 	}
-	stall_says(out, "a request to QP 0x%x is in progress", dest);
+	stall_append(out, "a request to QP 0x%x is in progress", dest);
 	if (peer && process_is_stopped(&peer->process)) {
-		stall_says(
+		stall_append(
 			out,
 			", and %s, which may have to copy for it, is stopped",
 			process_name(&peer->process));
 		stall_ends(out, "SIGCONT to %s, or a timeout of 0.5 s",
 			   process_name(&peer->process));
 	} else if (atomic_holder(v, &holder)) {
-		stall_says(
+		stall_append(
 			out,
 			", and %s is stopped and holds a lock of atomic operations",
 			process_name(&holder));
@@ -435,37 +437,37 @@ static void stall_of_receives(struct stalls *s, const struct view *v,
 	out->qpn = q->qpn;
 	out->peer = qp_dest(q);
 	out->level = STALL_IDLE;
-	if (q->away) {
+	if (q->is_remote) {
 		stall_of_wire_receives(out, v, q, n);
 		return;
 	}
-	stall_says(out, "%u receive%s posted: no message arrives", n,
-		   n == 1 ? " is" : "s are");
+	stall_append(out, "%u receive%s posted: no message arrives", n,
+		     n == 1 ? " is" : "s are");
 	if (!qp_is_connected(q)) {
 		stall_ends(out, "a message");
 		return;
 	}
 	if (peer && !peer_is_dead(peer) && qp_state(peer) != IBV_QPS_ERR &&
 	    (qp_state(peer) < IBV_QPS_RTR || qp_dest(peer) == q->qpn)) {
-		stall_says(out, " from QP 0x%x of %s, which is in %s",
-			   out->peer, process_name(&peer->process),
-			   reason_state_name(qp_state(peer)));
+		stall_append(out, " from QP 0x%x of %s, which is in %s",
+			     out->peer, process_name(&peer->process),
+			     reason_state_name(qp_state(peer)));
 		if (process_is_stopped(&peer->process))
-			stall_says(out, ", and the process is stopped");
+			stall_append(out, ", and the process is stopped");
 		stall_ends(out, "a message from %s",
 			   process_name(&peer->process));
 		return;
 	}
 	out->kind = "no-sender";
 	out->level = STALL_STALLS;
-	stall_says(out, ", and none can: QP 0x%x %s", out->peer,
-		   !peer	      ? "does not exist" :
-		   peer_is_dead(peer) ? "belongs to a dead process" :
-		   qp_state(peer) == IBV_QPS_ERR ?
-					"is in ERR" :
-					"is connected to another QP");
+	stall_append(out, ", and none can: QP 0x%x %s", out->peer,
+		     !peer		? "does not exist" :
+		     peer_is_dead(peer) ? "belongs to a dead process" :
+		     qp_state(peer) == IBV_QPS_ERR ?
+					  "is in ERR" :
+					  "is connected to another QP");
 	if (peer && qp_state(peer) == IBV_QPS_ERR)
-		stall_says_broken(out, peer);
+		stall_append_broken(out, peer);
 	stall_ends(out, "ibv_modify_qp to ERR, which flushes the receives");
 }
 

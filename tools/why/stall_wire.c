@@ -43,14 +43,14 @@ const char *wire_peer_name(const struct view_qp *q)
  * it has no owner, or its owner is stopped. If so, set the kind and append
  * the reason, as the next two functions do.
  */
-static bool nobody_hears(struct stall *s, const struct view *v)
+static bool socket_owner_is_missing(struct stall *s, const struct view *v)
 {
-	const uint32_t id = load_relaxed(&v->dev->wire.holder);
+	const uint32_t id = load_relaxed(&v->dev->wire.socket_owner);
 	struct view_process p;
 
 	if (!view_process_of(v, id, &p) || p.state == '-') {
 		s->kind = "no-holder";
-		stall_says(
+		stall_append(
 			s,
 			": no process of the fabric owns the RoCE socket (UDP port 4791), so no packets are received");
 		stall_ends(
@@ -61,8 +61,8 @@ static bool nobody_hears(struct stall *s, const struct view *v)
 	if (!process_is_stopped(&p))
 		return false;
 	s->kind = "holder-stopped";
-	stall_says(s, ": %s, which owns the RoCE socket, is stopped",
-		   process_name(&p));
+	stall_append(s, ": %s, which owns the RoCE socket, is stopped",
+		     process_name(&p));
 	stall_ends(s, "SIGCONT or SIGKILL to %s", process_name(&p));
 	return true;
 }
@@ -73,11 +73,11 @@ static bool answer_is_there(struct stall *s, const struct view_qp *q)
 	if (load_relaxed(&q->inbox.head) == load_relaxed(&q->inbox.tail))
 		return false;
 	s->kind = "answer-unread";
-	stall_says(s, ": a response has arrived, and %s has not read it%s",
-		   process_name(&q->process),
-		   process_is_stopped(&q->process) ?
-			   ", because the process is stopped" :
-			   "");
+	stall_append(s, ": a response has arrived, and %s has not read it%s",
+		     process_name(&q->process),
+		     process_is_stopped(&q->process) ?
+			     ", because the process is stopped" :
+			     "");
 	stall_ends(s, process_is_stopped(&q->process) ?
 			      "SIGCONT to the process" :
 			      "the next poll or timer of the process");
@@ -101,15 +101,15 @@ static bool cannot_reach(struct stall *s, const struct view_qp *q)
 	err = -neighbour_find(gid, own, 0);
 	if (err == EINPROGRESS) {
 		s->kind = "no-neighbour";
-		stall_says(
+		stall_append(
 			s,
 			": the address of %s, or of the router to it, does not resolve (ip neigh)",
 			host_name(gid));
 		stall_ends(s, "a running host with this address");
 	} else if (err == ENETUNREACH || err == EHOSTUNREACH) {
 		s->kind = "no-route";
-		stall_says(s, ": no route to %s (ip route get)",
-			   host_name(gid));
+		stall_append(s, ": no route to %s (ip route get)",
+			     host_name(gid));
 		stall_ends(s, "a route");
 	} else {
 		return false;
@@ -130,25 +130,25 @@ static bool is_fetch(const struct view_qp *q)
 /*
  * Append the range of outstanding packets, and the number of retransmissions.
  */
-static void says_packets(struct stall *s, const struct view_qp *q)
+static void stall_append_packets(struct stall *s, const struct view_qp *q)
 {
-	const struct urxe_wire_shown *w = &q->inbox.shown;
+	const struct urxe_wire_status *w = &q->inbox.published;
 	const uint32_t una = load_relaxed(&w->una);
 	const uint32_t out = (load_relaxed(&w->next) - una) & WIRE_PSN_MASK;
 	const uint32_t queued =
 		(load_relaxed(&w->end) - load_relaxed(&w->next)) &
 		WIRE_PSN_MASK;
 	const uint32_t window = load_relaxed(&w->window);
-	const uint32_t again = load_relaxed(&w->again);
+	const uint32_t retransmits = load_relaxed(&w->retransmits);
 
-	stall_says(s, " from PSN 0x%x on (%u packet%s outstanding", una, out,
-		   out == 1 ? " is" : "s are");
+	stall_append(s, " from PSN 0x%x on (%u packet%s outstanding", una, out,
+		     out == 1 ? " is" : "s are");
 	if (queued && out >= window)
-		stall_says(s, ", and the window of %u is full", window);
-	if (again)
-		stall_says(s, "; retransmitted %u time%s", again,
-			   again == 1 ? "" : "s");
-	stall_says(s, ")");
+		stall_append(s, ", and the window of %u is full", window);
+	if (retransmits)
+		stall_append(s, "; retransmitted %u time%s", retransmits,
+			     retransmits == 1 ? "" : "s");
+	stall_append(s, ")");
 }
 
 void stall_of_wire(struct stall *s, const struct view *v,
@@ -158,20 +158,20 @@ void stall_of_wire(struct stall *s, const struct view *v,
 
 	if (load_relaxed(&v->dev->port_state) != URXE_PORT_ACTIVE) {
 		s->kind = "port-down";
-		stall_says(s, "for a response: the port is down");
+		stall_append(s, "for a response: the port is down");
 		stall_ends(s, "urxe port up");
 		return;
 	}
 	if (rnr) {
-		stall_says(s, "for a receive (RNR): %s has no receive posted",
-			   wire_peer_name(q));
+		stall_append(s, "for a receive (RNR): %s has no receive posted",
+			     wire_peer_name(q));
 		stall_ends(s, "ibv_post_recv by the peer");
 		return;
 	}
-	stall_says(s, "for %s of %s", is_fetch(q) ? "the data" : "an ACK",
-		   wire_peer_name(q));
-	says_packets(s, q);
-	if (!nobody_hears(s, v) && !answer_is_there(s, q) &&
+	stall_append(s, "for %s of %s", is_fetch(q) ? "the data" : "an ACK",
+		     wire_peer_name(q));
+	stall_append_packets(s, q);
+	if (!socket_owner_is_missing(s, v) && !answer_is_there(s, q) &&
 	    !cannot_reach(s, q))
 		stall_ends(s, "a response");
 }
@@ -179,7 +179,7 @@ void stall_of_wire(struct stall *s, const struct view *v,
 void stall_wire_ends(struct stall *s, const struct view *v,
 		     const struct view_qp *q)
 {
-	const struct urxe_wire_shown *w = &q->inbox.shown;
+	const struct urxe_wire_status *w = &q->inbox.published;
 	const uint64_t until = load_relaxed(&w->until);
 	const uint32_t left = load_relaxed(&w->left);
 
@@ -202,9 +202,9 @@ void stall_wire_ends(struct stall *s, const struct view *v,
 void stall_of_wire_receives(struct stall *s, const struct view *v,
 			    const struct view_qp *q, uint32_t n)
 {
-	stall_says(s, "%u receive%s posted: no message arrives from %s", n,
-		   n == 1 ? " is" : "s are", wire_peer_name(q));
-	if (nobody_hears(s, v))
+	stall_append(s, "%u receive%s posted: no message arrives from %s", n,
+		     n == 1 ? " is" : "s are", wire_peer_name(q));
+	if (socket_owner_is_missing(s, v))
 		s->level = STALL_STALLS;
 	else
 		stall_ends(s, "a message from the peer");

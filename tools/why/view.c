@@ -177,11 +177,11 @@ static const struct view_ctx *ctx_find(const struct view *v, uint32_t slot,
 /* ---------------------------------------------------------- queues */
 
 /*
- * Whether the QP's peer is on another host: as leads_away() in
+ * Whether the QP's peer is on another host: as modify_is_remote() in
  * provider/wire/wire.c decides. Only even GID indexes are compared: the next
  * one is the same GID with the other RoCE version.
  */
-static bool qp_is_away(const struct view *v, const struct urxe_qp_sh *sh)
+static bool qp_is_remote(const struct view *v, const struct urxe_qp_sh *sh)
 {
 	struct urxe_gid gid;
 	uint32_t i;
@@ -204,8 +204,8 @@ static void qp_read_wire(const struct view *v, struct view_qp *q)
 			    qpn_index(q->qpn) * sizeof(struct urxe_wire_qp) +
 			    offsetof(struct urxe_wire_qp, inbox);
 
-	q->away = qp_is_away(v, &q->sh) &&
-		  copy_out(q->ctx->fd, at, &q->inbox, sizeof(q->inbox));
+	q->is_remote = qp_is_remote(v, &q->sh) &&
+		       copy_out(q->ctx->fd, at, &q->inbox, sizeof(q->inbox));
 }
 
 static void qps_read(struct view *v)

@@ -51,8 +51,8 @@ struct view_qp {
 	struct urxe_qp_sh sh;
 	bool inside; /* the requester's guard is raised */
 	uint32_t turn; /* sequence number of the guard: odd while raised */
-	bool away; /* the peer is on another host */
-	struct urxe_wire_inbox inbox; /* inbox of the QP, if `away` */
+	bool is_remote; /* the peer is on another host */
+	struct urxe_wire_inbox inbox; /* inbox of the QP, if `is_remote` */
 };
 
 struct view_cq {

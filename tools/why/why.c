@@ -20,8 +20,8 @@ static const struct timespec pause_between = { .tv_nsec = 200000000 };
  * Take two views and find the waits. Return false if there is no fabric; this
  * is logged unless @quiet. The caller frees @s and *now.
  */
-static bool why_look(const char *dir, bool quiet, struct stalls *s,
-		     struct view **now)
+static bool why_collect(const char *dir, bool quiet, struct stalls *s,
+			struct view **now)
 {
 	struct view *before = view_take(dir, quiet);
 
@@ -77,7 +77,7 @@ void why_report(const char *dir, FILE *to)
 	struct stalls s = { 0 };
 	struct view *v;
 
-	if (!why_look(dir, true, &s, &v))
+	if (!why_collect(dir, true, &s, &v))
 		return;
 	if (s.n) {
 		fputs("urxe: the time limit expired; waits, as printed by urxe why:\n",
@@ -134,7 +134,7 @@ static int cmd_why(int argc, char **argv)
 	ret = choose_fabric(fabric, dir);
 	if (ret)
 		return ret;
-	if (!why_look(dir, false, &s, &v))
+	if (!why_collect(dir, false, &s, &v))
 		return EXIT_USAGE;
 	if (word && !why_choose(v, &s, word, &pid, &qpn)) {
 		ret = fail(

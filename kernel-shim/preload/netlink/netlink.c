@@ -36,18 +36,18 @@
 #define LAST_ROOM (16 << 10)
 #define MAX_MESSAGE 3584
 
-static _Atomic uint64_t stand_in[MAX_FD / 64];
+static _Atomic uint64_t emulated[MAX_FD / 64];
 
 bool netlink_maybe(int fd)
 {
 	return fd >= 0 && fd < MAX_FD &&
-	       load_relaxed(&stand_in[fd / 64]) >> (fd % 64) & 1;
+	       load_relaxed(&emulated[fd / 64]) >> (fd % 64) & 1;
 }
 
 void netlink_forget(int fd)
 {
 	if (netlink_maybe(fd))
-		atomic_fetch_and_explicit(&stand_in[fd / 64],
+		atomic_fetch_and_explicit(&emulated[fd / 64],
 					  ~(1ull << (fd % 64)),
 					  memory_order_relaxed);
 }
@@ -67,7 +67,7 @@ int netlink_socket(int type)
 		close(fd);
 		return -EPROTONOSUPPORT;
 	}
-	atomic_fetch_or_explicit(&stand_in[fd / 64], 1ull << (fd % 64),
+	atomic_fetch_or_explicit(&emulated[fd / 64], 1ull << (fd % 64),
 				 memory_order_relaxed);
 	return fd;
 }
@@ -101,7 +101,7 @@ static int nl_try_answer(struct nl_request *r, const struct nlmsghdr *h)
 {
 	struct sockaddr_nl to = { .nl_family = AF_NETLINK, .nl_pid = r->port };
 
-	if (sendto(r->stand_in, h, h->nlmsg_len, MSG_DONTWAIT,
+	if (sendto(r->emulated, h, h->nlmsg_len, MSG_DONTWAIT,
 		   (struct sockaddr *)&to, sizeof(to)) >= 0)
 		return 0;
 	return errno == EAGAIN ? -ENOBUFS : -errno;
@@ -119,7 +119,7 @@ static void nl_answer(struct nl_request *r, const struct nlmsghdr *h)
 		return;
 	ret = nl_try_answer(r, h);
 	if (ret == -ENOBUFS) {
-		nl_make_room(r->stand_in, false);
+		nl_make_room(r->emulated, false);
 		ret = nl_try_answer(r, h);
 	}
 	if (ret && !r->err)
@@ -133,7 +133,7 @@ static void nl_answer(struct nl_request *r, const struct nlmsghdr *h)
 static void nl_answer_last(struct nl_request *r, const struct nlmsghdr *h)
 {
 	if (nl_try_answer(r, h) == -ENOBUFS) {
-		nl_make_room(r->stand_in, true);
+		nl_make_room(r->emulated, true);
 		nl_try_answer(r, h);
 	}
 }
@@ -205,7 +205,7 @@ static void nl_finish(struct nl_request *r, int err)
  * more messages follow; -errno: the kernel reported it, or sent garbage
  * (-EPROTO).
  */
-static int nl_pass_on(struct nl_request *r, char *buf, int len)
+static int nl_forward(struct nl_request *r, char *buf, int len)
 {
 	struct nlmsghdr *h;
 	struct nlmsgerr *e;
@@ -226,7 +226,7 @@ static int nl_pass_on(struct nl_request *r, char *buf, int len)
 	return 0;
 }
 
-int nl_ask_host(struct nl_request *r)
+int nl_query_host(struct nl_request *r)
 {
 	const struct timeval timeout = { .tv_sec = 2 };
 	struct sockaddr_nl to = { .nl_family = AF_NETLINK };
@@ -254,7 +254,7 @@ int nl_ask_host(struct nl_request *r)
 		ret = -errno;
 	while (!ret) {
 		n = recv(fd, &buf, sizeof(buf), 0);
-		ret = n < 0 ? -errno : nl_pass_on(r, buf.bytes, (int)n);
+		ret = n < 0 ? -errno : nl_forward(r, buf.bytes, (int)n);
 	}
 	close(fd);
 	return ret > 0 ? 0 : ret;
@@ -262,7 +262,7 @@ int nl_ask_host(struct nl_request *r)
 
 /* ---------------------------------------------------------------- requests */
 
-static bool netlink_is_stand_in(int fd)
+static bool netlink_is_emulated(int fd)
 {
 	int domain = 0, proto = 0;
 	socklen_t len = sizeof(int);
@@ -318,12 +318,12 @@ bool netlink_request(int fd, const void *buf, size_t len)
 	struct nlmsghdr *h = &copy.h;
 	int left = (int)len;
 
-	if (len > sizeof(copy) || !netlink_is_stand_in(fd))
+	if (len > sizeof(copy) || !netlink_is_emulated(fd))
 		return false;
 	memcpy(&copy, buf, len);
 	r.port = nl_port_of(fd);
 	/* no second socket: the process may have no free descriptor */
-	r.stand_in = fd;
+	r.emulated = fd;
 	r.f = shim_fabric();
 	for (; nl()->nlmsg_ok(h, left); h = nl()->nlmsg_next(h, &left))
 		if (h->nlmsg_flags & NLM_F_REQUEST)

@@ -200,9 +200,9 @@ static const struct {
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
-static int ask_host(struct nl_request *r)
+static int query_host(struct nl_request *r)
 {
-	return shim_with_host() ? nl_ask_host(r) : -ENODEV;
+	return shim_with_host() ? nl_query_host(r) : -ENODEV;
 }
 
 /*
@@ -215,18 +215,18 @@ static int run_all(struct nl_request *r, unsigned int i)
 	int ret;
 
 	if (commands[i].flags & SYSTEM) {
-		ret = ask_host(r);
+		ret = query_host(r);
 		return ret ? commands[i].run(r) : 0;
 	}
 	if (commands[i].flags & BY_TYPE) { /* rdma_cm belongs to no device */
 		if (!r->f || shim_host_cm() || !attr_is_string(type, "rdma_cm"))
-			return ask_host(r);
+			return query_host(r);
 		return chardev_put(r, URXE_CM_MAJOR, URXE_CM_MINOR, CM_ABI,
 				   "rdma_cm");
 	}
 	if (!(commands[i].flags & DUMPS) || !nl_is_dump(r))
 		return -EINVAL;
-	ret = ask_host(r);
+	ret = query_host(r);
 	if (ret && ret != -ENODEV)
 		return ret;
 	return r->f ? commands[i].run(r) : 0;
@@ -243,10 +243,10 @@ int nldev_run(struct nl_request *r)
 							   commands[i].op))
 			break;
 	if (i == COMMANDS)
-		return target == OURS || !shim_with_host() ? -EOPNOTSUPP
-							   : nl_ask_host(r);
+		return target == OURS || !shim_with_host() ? -EOPNOTSUPP :
+							     nl_query_host(r);
 	if (target == HOSTS)
-		return ask_host(r);
+		return query_host(r);
 	if (r->f)
 		shim_refresh_gids(r->f);
 	return target == OURS ? commands[i].run(r) : run_all(r, i);

@@ -19,8 +19,8 @@ struct nl_request {
 	const struct nlmsghdr *hdr;
 	struct nlattr *attr[NLDEV_ATTRS];
 	struct urxe_fabric *f; /* NULL: there is no emulated device */
-	int stand_in; /* the emulated socket, for requests and responses */
-	uint32_t port; /* netlink port of stand_in */
+	int emulated; /* the emulated socket, for requests and responses */
+	uint32_t port; /* netlink port of `emulated` */
 	int err; /* -errno of the first response that failed; 0: none */
 };
 
@@ -45,7 +45,7 @@ void nl_reply_send(struct nl_request *r, struct nl_msg *msg, bool failed);
  * message that ends a dump and the acknowledgement.  0, or -errno from the
  * kernel; -ENODEV if the kernel has no RDMA.  Wait at most 2 s per response.
  */
-int nl_ask_host(struct nl_request *r);
+int nl_query_host(struct nl_request *r);
 
 /* Read an attribute of the request.  False: it is missing, or too short. */
 bool nl_get_u32(const struct nl_request *r, int id, uint32_t *out);

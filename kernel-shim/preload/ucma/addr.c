@@ -147,7 +147,7 @@ int ucma_listen(struct ucma *u)
 	if (!err)
 		err = cm_listen(&u->cm, u->id, cmd->backlog);
 	if (!err)
-		ucma_listens();
+		ucma_note_listen();
 	return err;
 }
 

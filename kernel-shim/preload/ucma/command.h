@@ -152,14 +152,14 @@ int ucma_run_faulty(struct ucma *u, const struct fault_rule *r,
 
 /* Return whether @a is an address of this host.  @a: IP, not a wildcard. */
 bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a);
-/* hear.c: note that this process listens. */
-void ucma_listens(void);
+/* keep_open.c: note that this process listens. */
+void ucma_note_listen(void);
 /*
- * hear.c: if it listens, open a device, so that the process receives requests
- * of other hosts.  Called after a command, outside of the shim and without
- * the lock.
+ * keep_open.c: if it listens, open a device, so that the process receives
+ * requests of other hosts.  Called after a command, outside of the shim and
+ * without the lock.
  */
-void ucma_hear(void);
+void ucma_keep_device_open(void);
 /*
  * Set *src to the source address of packets to @dst, and keep its port.  If
  * @dst is a multicast group and *src is an address, route from that address.
@@ -176,18 +176,18 @@ bool ucma_one_family(const union cm_addr *a);
 /* Return whether this process has CAP_NET_BIND_SERVICE (ports below 1024). */
 bool ucma_is_privileged(void);
 
-/* late.c --------------------------------------------------------------- */
+/* delay.c --------------------------------------------------------------- */
 
 /*
  * Install the adversary's delays of events in @cm (chaos/adversary.h).  No
  * lock.
  */
-void ucma_meet(struct cm *cm);
+void ucma_install_delays(struct cm *cm);
 /*
  * Draw the time in ns for which a command's return is delayed after its
  * events; 0: none.
  */
-uint64_t ucma_meet_early(void);
+uint64_t ucma_delay_return(void);
 
 /* returned.c ----------------------------------------------------------- */
 
@@ -233,7 +233,7 @@ uint32_t ucma_timers(void);
 /* trace.c: these do nothing unless URXE_TRACE names a file -------------- */
 
 /* Have the messages that @cm sends recorded (cm/message.c).  No lock. */
-void ucma_trace_meet(struct cm *cm);
+void ucma_trace_messages(struct cm *cm);
 /* Return the time, for the @begin of ucma_trace_command(); 0: no trace. */
 uint64_t ucma_trace_begin(void);
 /* Record a command and its result @ret, 0 or -errno.  No lock. */

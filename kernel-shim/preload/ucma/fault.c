@@ -99,14 +99,14 @@ static int connect_lost(struct ucma *u, const struct fault_rule *r)
 		return ret;
 	id->flags &= ~(uint32_t)CM_F_WIRE; /* nothing is sent */
 	ret = cmd->conn_param.valid ?
-		      cm_connect_lost(&u->cm, id, &cmd->conn_param, &cmd->ece) :
+		      cm_connect_fail(&u->cm, id, &cmd->conn_param, &cmd->ece) :
 		      -EINVAL;
 	if (ret)
 		return ret;
 	if (r->effect == FAULT_REJECTED)
-		cm_lost_rejected(&u->cm, id, (int)r->value);
+		cm_fail_rejected(&u->cm, id, (int)r->value);
 	else if (r->effect == FAULT_UNREACHABLE)
-		cm_lost_unreachable(&u->cm, id, -(int)r->value);
+		cm_fail_unreachable(&u->cm, id, -(int)r->value);
 	return 0;
 }
 

@@ -30,7 +30,7 @@
  * loads `end` (acquire) before `command`, which is stored first (release).
  * So if `end` is of a later command, `command` is, too.
  *
- * The adversary's option `early` turns this off for a command (late.c).
+ * The adversary's option `early` turns this off for a command (delay.c).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -47,7 +47,7 @@
 #define RETURN_NS 50000 /* of CPU time */
 #define LOOK_NS 20000 /* polling interval of a waiter */
 /* limit of the wait, in case the thread is stopped */
-#define PATIENCE_NS 1000000000ull
+#define TIMEOUT_NS 1000000000ull
 #define INSIDE UINT64_MAX
 
 /* The last command of a thread that has raised events for this process. */
@@ -118,7 +118,7 @@ void ucma_await_return(const struct cm_cause *c)
 
 	if (c->thread == (uint32_t)syscall(SYS_gettid))
 		return;
-	while (!command_has_returned(c) && clock_now() - start < PATIENCE_NS)
+	while (!command_has_returned(c) && clock_now() - start < TIMEOUT_NS)
 		nanosleep(&look, NULL);
 }
 
@@ -140,7 +140,7 @@ static void last_set(const struct cm_cause *c, uint64_t end)
 
 void ucma_raised(struct ucma *u)
 {
-	u->early = ucma_meet_early();
+	u->early = ucma_delay_return();
 	last_set(&u->cm.cause, u->early ? 0 : INSIDE);
 }
 

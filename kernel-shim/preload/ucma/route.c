@@ -13,7 +13,7 @@
 #include "command.h"
 #include "wire/network.h"
 
-#define MTU_LEAST 1 /* IBV_MTU_256 */
+#define MTU_MIN 1 /* IBV_MTU_256 */
 
 static int udp_socket(const union cm_addr *a)
 {
@@ -92,10 +92,10 @@ uint8_t ucma_path_mtu(const union cm_addr *dst)
 	uint8_t mtu;
 
 	if (dst->sa.sa_family == CM_AF_IB)
-		return MTU_LEAST;
+		return MTU_MIN;
 	fd = udp_socket(dst);
 	if (fd < 0)
-		return MTU_LEAST;
+		return MTU_MIN;
 	cm_addr_set_port(&to, WIRE_PORT);
 	if (!connect(fd, &to.sa, (socklen_t)cm_addr_size(dst)))
 		getsockopt(fd,
@@ -104,7 +104,7 @@ uint8_t ucma_path_mtu(const union cm_addr *dst)
 			   dst->sa.sa_family == AF_INET ? IP_MTU : IPV6_MTU,
 			   &bytes, &len);
 	close(fd);
-	for (mtu = CM_MTU; mtu > MTU_LEAST; mtu--)
+	for (mtu = CM_MTU; mtu > MTU_MIN; mtu--)
 		if (bytes >= (128 << mtu) + HEADERS)
 			break;
 	return mtu;

@@ -71,7 +71,7 @@ static void trace_sent(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
 		 sizeof(value) / sizeof(*value));
 }
 
-void ucma_trace_meet(struct cm *cm)
+void ucma_trace_messages(struct cm *cm)
 {
 	if (!is_traced())
 		return;

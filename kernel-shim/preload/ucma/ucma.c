@@ -32,8 +32,8 @@ static int ucma_begin(struct cm *cm)
 	*cm = (struct cm){ .f = shim_fabric(), .t = load_acquire(&table) };
 	if (!cm->f)
 		return -ENODEV;
-	ucma_meet(cm);
-	ucma_trace_meet(cm);
+	ucma_install_delays(cm);
+	ucma_trace_messages(cm);
 	if (cm->t)
 		return 0;
 	ret = cm_map(cm->f, &cm->t);
@@ -64,7 +64,7 @@ int ucma_open(int flags)
 }
 
 /* Time until the next tick if the lock is held by a stopped process */
-#define AGAIN_NS 100000000
+#define RETRY_NS 100000000
 
 uint32_t ucma_timers(void)
 {
@@ -89,7 +89,7 @@ uint64_t ucma_tick(void)
 	if (ucma_begin(&cm))
 		return 0;
 	if (cm_lock(&cm))
-		return AGAIN_NS;
+		return RETRY_NS;
 	sleep = cm_tick(&cm, getpid(), &at);
 	cm_unlock(&cm);
 	store_relaxed(&next, at);
@@ -287,8 +287,8 @@ static int ucma_run(struct ucma *u, const struct command *c)
 		/* after fork, the child needs its own service thread */
 		u->cm.watch = u->c->pid != getpid();
 		u->c->pid = getpid();
-		u->c->late = u->cm.late && !ucma_unwatched();
-		u->cm.watch |= u->cm.late && !ucma_watching();
+		u->c->delays_events = u->cm.delay_of && !ucma_unwatched();
+		u->cm.watch |= u->cm.delay_of && !ucma_watching();
 		ret = ucma_run_locked(u, c);
 	} else {
 		ret = -ENODEV; /* a channel of another fabric */
@@ -304,7 +304,7 @@ static int ucma_run(struct ucma *u, const struct command *c)
 	return ret;
 }
 
-static ssize_t ucma_carry_out(struct ucma *u, const void *buf, size_t len)
+static ssize_t ucma_execute(struct ucma *u, const void *buf, size_t len)
 {
 	alignas(8) char cmd[UCMA_COMMAND_MAX] = "";
 	struct rdma_ucm_cmd_hdr hdr;
@@ -343,7 +343,7 @@ bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out)
 		shim_enter();
 		/* a cancelled thread would not release the lock */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &u.cancel_state);
-		ret = ucma_carry_out(&u, buf, len);
+		ret = ucma_execute(&u, buf, len);
 		pthread_setcancelstate(u.cancel_state, NULL);
 		if (ret < 0)
 			saved = (int)-ret;
@@ -351,7 +351,7 @@ bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out)
 	}
 	shim_leave(saved);
 	if (ours) {
-		ucma_hear();
+		ucma_keep_device_open();
 		ucma_return(&u);
 	}
 	return ours;

@@ -88,7 +88,7 @@ WRAP(int, socket, (int domain, int type, int protocol))
 #define REQUEST_MAX 4096
 
 /* Answer a request to a stand-in of NETLINK_RDMA; false: it is no such fd. */
-static bool send_taken(int fd, const void *buf, size_t len)
+static bool send_emulated(int fd, const void *buf, size_t len)
 {
 	int saved;
 	bool is;
@@ -103,7 +103,7 @@ static bool send_taken(int fd, const void *buf, size_t len)
 
 WRAP(ssize_t, send, (int fd, const void *buf, size_t len, int flags))
 {
-	if (send_taken(fd, buf, len))
+	if (send_emulated(fd, buf, len))
 		return (ssize_t)len;
 	return NEXT(send)(fd, buf, len, flags);
 }
@@ -112,7 +112,7 @@ WRAP(ssize_t, sendto,
      (int fd, const void *buf, size_t len, int flags,
       const struct sockaddr *to, socklen_t to_len))
 {
-	if (send_taken(fd, buf, len))
+	if (send_emulated(fd, buf, len))
 		return (ssize_t)len;
 	return NEXT(sendto)(fd, buf, len, flags, to, to_len);
 }
@@ -122,7 +122,7 @@ WRAP(ssize_t, sendto,
  * must not burden sendmsg in threads with small stacks.
  */
 static __attribute__((noinline)) ssize_t
-send_taken_msg(int fd, const struct msghdr *msg)
+send_emulated_msg(int fd, const struct msghdr *msg)
 {
 	char buf[REQUEST_MAX];
 	size_t i, len = 0;
@@ -135,7 +135,7 @@ send_taken_msg(int fd, const struct msghdr *msg)
 		memcpy(buf + len, v->iov_base, v->iov_len);
 		len += v->iov_len;
 	}
-	return send_taken(fd, buf, len) ? (ssize_t)len : -1;
+	return send_emulated(fd, buf, len) ? (ssize_t)len : -1;
 }
 
 WRAP(ssize_t, sendmsg, (int fd, const struct msghdr *msg, int flags))
@@ -143,7 +143,7 @@ WRAP(ssize_t, sendmsg, (int fd, const struct msghdr *msg, int flags))
 	ssize_t len;
 
 	if (netlink_maybe(fd) && msg) {
-		len = send_taken_msg(fd, msg);
+		len = send_emulated_msg(fd, msg);
 		if (len >= 0)
 			return len;
 	}

@@ -36,8 +36,8 @@ struct event {
 };
 
 /* An id with outstanding events, or with a call that may wait for them. */
-struct given {
-	struct given *next;
+struct id_events {
+	struct id_events *next;
 	const void *id;
 	/* outstanding events; those of multicast groups among them */
 	uint32_t events, multicast;
@@ -50,40 +50,40 @@ struct given {
 #define BUCKETS 1024
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct given *bucket[BUCKETS];
+static struct id_events *bucket[BUCKETS];
 static bool forks; /* the fork handlers are registered */
 static _Atomic(urxe_cm_waits *) watcher;
 
-static void given_lock(void)
+static void id_events_lock(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
-static void given_unlock(void)
+static void id_events_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
 }
 
 /* Fork handler of the child: forget calls of the parent's threads. */
-static void given_after_fork(void)
+static void id_events_after_fork(void)
 {
-	struct given *g;
+	struct id_events *g;
 	unsigned int i;
 
 	for (i = 0; i < BUCKETS; i++)
 		for (g = bucket[i]; g; g = g->next)
 			g->call = NULL;
-	given_unlock();
+	id_events_unlock();
 }
 
 /*
  * Return the link to the entry of @id, or to the NULL at the end of its
  * bucket.  This and the following given_*() functions are called with `lock`
- * held, down to given_add().
+ * held, down to id_events_add().
  */
-static struct given **given_link(const void *id)
+static struct id_events **id_events_link(const void *id)
 {
-	struct given **p = &bucket[(uintptr_t)id / 64 % BUCKETS];
+	struct id_events **p = &bucket[(uintptr_t)id / 64 % BUCKETS];
 
 	while (*p && (*p)->id != id)
 		p = &(*p)->next;
@@ -91,22 +91,22 @@ static struct given **given_link(const void *id)
 }
 
 /* Return the entry of @id, created if necessary; NULL: no memory. */
-static struct given *given_get(const void *id)
+static struct id_events *id_events_get(const void *id)
 {
-	struct given **p = given_link(id);
+	struct id_events **p = id_events_link(id);
 
 	if (!forks)
-		forks = !pthread_atfork(given_lock, given_unlock,
-					given_after_fork);
+		forks = !pthread_atfork(id_events_lock, id_events_unlock,
+					id_events_after_fork);
 	if (!*p && (*p = calloc(1, sizeof(**p))))
 		(*p)->id = id;
 	return *p;
 }
 
 /* Free the entry of @id if it has no more use. */
-static void given_settle(const void *id)
+static void id_events_settle(const void *id)
 {
-	struct given **p = given_link(id), *g = *p;
+	struct id_events **p = id_events_link(id), *g = *p;
 
 	if (!g || g->events || g->held || g->call)
 		return;
@@ -115,7 +115,7 @@ static void given_settle(const void *id)
 }
 
 /* Number of events that the call of @g waits for. */
-static uint32_t given_of_call(const struct given *g)
+static uint32_t id_events_of_call(const struct id_events *g)
 {
 	return load_relaxed(&g->call->kind) == URXE_CALL_LEAVE_MULTICAST ?
 		       g->multicast :
@@ -132,7 +132,7 @@ static const void *event_counts_for(const struct event *e)
 }
 
 /* Add @n, 1 or -1, to the counts to which the event belongs. */
-static void given_add(struct given *g, const struct event *e, int n)
+static void id_events_add(struct id_events *g, const struct event *e, int n)
 {
 	if (n > 0)
 		g->type = e->type;
@@ -143,7 +143,7 @@ static void given_add(struct given *g, const struct event *e, int n)
 	    (n > 0 || g->multicast))
 		g->multicast += (uint32_t)n;
 	if (g->call)
-		store_relaxed(&g->call->events, given_of_call(g));
+		store_relaxed(&g->call->events, id_events_of_call(g));
 }
 
 /*
@@ -158,49 +158,49 @@ static bool is_within_id(const struct event *e, struct event *const *where)
 }
 
 /* Count an event; @to_id: a synchronous call stored it in the id. */
-static void given_out(const struct event *e, bool to_id)
+static void id_events_count(const struct event *e, bool to_id)
 {
 	const void *id = event_counts_for(e);
-	struct given *g;
+	struct id_events *g;
 
-	given_lock();
-	g = given_get(id);
+	id_events_lock();
+	g = id_events_get(id);
 	if (g && to_id)
 		g->held = e;
 	else if (g)
-		given_add(g, e, 1);
-	given_unlock();
+		id_events_add(g, e, 1);
+	id_events_unlock();
 }
 
 /* Count the acknowledgement of an event. */
-static void given_back(const struct event *e)
+static void id_events_ack(const struct event *e)
 {
 	const void *id = event_counts_for(e);
-	struct given *g;
+	struct id_events *g;
 
-	given_lock();
-	g = *given_link(id);
+	id_events_lock();
+	g = *id_events_link(id);
 	if (g && g->held == e)
 		g->held = NULL;
 	else if (g)
-		given_add(g, e, -1);
-	given_settle(id);
-	given_unlock();
+		id_events_add(g, e, -1);
+	id_events_settle(id);
+	id_events_unlock();
 }
 
 /* Return the outstanding events of @id; *type is the type of the last one. */
-static uint32_t given_events(const void *id, uint32_t *type)
+static uint32_t id_events_outstanding(const void *id, uint32_t *type)
 {
-	const struct given *g;
+	const struct id_events *g;
 	uint32_t n = 0;
 
-	given_lock();
-	g = *given_link(id);
+	id_events_lock();
+	g = *id_events_link(id);
 	if (g) {
 		n = g->events;
 		*type = g->type;
 	}
-	given_unlock();
+	id_events_unlock();
 	return n;
 }
 
@@ -224,23 +224,23 @@ static void waiting_begin(const struct waiting *w)
 	const int saved = shim_enter();
 	struct urxe_fabric *f = shim_fabric_opened();
 	urxe_cm_waits *watch = load_acquire(&watcher);
-	struct given *g;
+	struct id_events *g;
 	uint32_t type;
 
-	given_lock();
-	g = f ? given_get(w->id) : NULL;
+	id_events_lock();
+	g = f ? id_events_get(w->id) : NULL;
 	if (g && !g->call) {
 		g->call = call_begin(f, w->kind, 0, 0, 0);
 		if (g->call) {
 			store_relaxed(&g->call->event, g->type);
-			store_relaxed(&g->call->events, given_of_call(g));
+			store_relaxed(&g->call->events, id_events_of_call(g));
 		}
-		given_settle(w->id);
+		id_events_settle(w->id);
 	}
-	given_unlock();
+	id_events_unlock();
 	if (watch && w->kind != URXE_CALL_LEAVE_MULTICAST &&
-	    given_events(w->id, &type))
-		watch(w->name, w->id, given_events);
+	    id_events_outstanding(w->id, &type))
+		watch(w->name, w->id, id_events_outstanding);
 	shim_leave(saved);
 }
 
@@ -249,16 +249,16 @@ static void waiting_end(void *arg)
 {
 	const struct waiting *w = arg;
 	const int saved = shim_enter();
-	struct given *g;
+	struct id_events *g;
 
-	given_lock();
-	g = *given_link(w->id);
+	id_events_lock();
+	g = *id_events_link(w->id);
 	if (g) {
 		call_end(g->call);
 		g->call = NULL;
-		given_settle(w->id);
+		id_events_settle(w->id);
 	}
-	given_unlock();
+	id_events_unlock();
 	shim_leave(saved);
 }
 
@@ -370,14 +370,14 @@ WRAP(int, rdma_get_cm_event, (void *channel, struct event **event))
 	const int ret = RDMA_NEXT(rdma_get_cm_event)(channel, event);
 
 	if (!ret && shim_active())
-		given_out(*event, is_within_id(*event, event));
+		id_events_count(*event, is_within_id(*event, event));
 	return ret;
 }
 
 WRAP(int, rdma_ack_cm_event, (struct event * event))
 {
 	if (event && shim_active())
-		given_back(event);
+		id_events_ack(event);
 	return RDMA_NEXT(rdma_ack_cm_event)(event);
 }
 

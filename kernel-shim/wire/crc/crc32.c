@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "crc32_ways.h"
+#include "crc32_impl.h"
 
 #ifdef WIRE_CRC32_AARCH64
 #include <sys/auxv.h>
@@ -154,7 +154,7 @@ static int has_arm(void)
 }
 #endif
 
-wire_crc32_fn *wire_crc32_by(enum wire_crc32_way way)
+wire_crc32_fn *wire_crc32_with(enum wire_crc32_impl way)
 {
 	switch (way) {
 	case WIRE_CRC32_TABLES:
@@ -180,18 +180,18 @@ wire_crc32_fn *wire_crc32_by(enum wire_crc32_way way)
  * Minimum number of bytes for CLMUL (or the CRC32 instructions), VCLMUL and
  * VCLMUL_512.  For fewer bytes the implementation before it is faster.
  */
-#define FEW 16
-#define MANY 256
-#define MOST 1024
+#define MIN_CLMUL 16
+#define MIN_VCLMUL 256
+#define MIN_VCLMUL_512 1024
 
 uint32_t wire_crc32(uint32_t crc, const void *bytes, size_t n)
 {
-	if (n < FEW)
+	if (n < MIN_CLMUL)
 		return by_tables(crc, bytes, n);
 #ifdef WIRE_CRC32_X86
-	if (n >= MOST && has_vclmul_512())
+	if (n >= MIN_VCLMUL_512 && has_vclmul_512())
 		return by_vclmul_512(crc, bytes, n);
-	if (n >= MANY && has_vclmul())
+	if (n >= MIN_VCLMUL && has_vclmul())
 		return by_vclmul(crc, bytes, n);
 	if (has_clmul())
 		return by_clmul(crc, bytes, n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "crc32_ways.h"
+#include "crc32_impl.h"
 
 #ifdef WIRE_CRC32_AARCH64
 #include <string.h>

@@ -9,7 +9,7 @@
  * Barrett reduction makes the CRC of those.  Bits are reflected, so the
  * constants have 33 bits: X_n is x^n.
  */
-#include "crc32_ways.h"
+#include "crc32_impl.h"
 
 #ifdef WIRE_CRC32_X86
 #include <immintrin.h>

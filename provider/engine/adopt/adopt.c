@@ -272,7 +272,7 @@ static int adoption_unmap(struct adoption *a)
 			continue;
 		ret = pages_unshare(a->fd, &v);
 		if (ret > 0)
-			a->shown = true;
+			a->may_be_read = true;
 	}
 	err = smaps_close(f);
 	return ret < 0 ? ret : err;
@@ -293,7 +293,7 @@ static void adoption_end(struct adoption *a)
 		urxe_note("ibv_dereg_mr: the pages stay shared: %s", why);
 		return;
 	}
-	if (!a->shown)
+	if (!a->may_be_read)
 		pages_empty(a->fd);
 	close(a->fd);
 	*a = table[--count];
@@ -337,7 +337,7 @@ void adoptions_are_shown(void)
 	unsigned int i;
 
 	for (i = 0; i < count; i++)
-		table[i].shown = true;
+		table[i].may_be_read = true;
 }
 
 void adoptions_forget(void)

@@ -13,7 +13,7 @@
  *
  * The lock of adopt.c is held from before the first one until the others end.
  * If a copy cannot be made, the child maps the memfd privately, or shares the
- * pages; the memfd is then never emptied (adoption.shown).
+ * pages; the memfd is then never emptied (adoption.may_be_read).
  *
  * vfork() and posix_spawn() run no handlers and need none.  clone() and
  * _Fork() run no handlers, so their child shares the pages.
@@ -66,7 +66,7 @@ static void fork_copy_add(const struct smaps_vma *v, struct adoption *a)
 	if (!adoption_has_fd(a) || !fork_copies_grow()) {
 		urxe_note(
 			"fork: the child shares pages of an MR with the parent");
-		a->shown = true;
+		a->may_be_read = true;
 		return;
 	}
 	copies[num_copies++] = (struct fork_copy){ .vma = *v, .fd = a->fd };
@@ -91,7 +91,7 @@ void adopt_before_fork(void)
 		copies[i].copy = pages_copy(copies[i].fd, &copies[i].vma);
 		a = adoption_find(copies[i].vma.dev, copies[i].vma.ino);
 		if (!copies[i].copy && a)
-			a->shown = true;
+			a->may_be_read = true;
 	}
 }
 

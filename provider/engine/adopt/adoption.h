@@ -17,7 +17,7 @@ struct adoption {
 	 * A private mapping, here or in a child, may still read pages of the
 	 * file until they are copied on write: the file is never emptied.
 	 */
-	bool shown;
+	bool may_be_read;
 };
 
 /* Return the entry of that file, or NULL. */

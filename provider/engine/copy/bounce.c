@@ -16,7 +16,7 @@
  * What can go wrong:
  *  - The bouncer or its process ended: TRANSFER_GONE.
  *  - The bouncer lives but makes no progress (SIGSTOP): TRANSFER_GONE after
- *    BOUNCE_PATIENCE_NS, and b->stuck spares later requests the wait.  A
+ *    BOUNCE_TIMEOUT_NS, and b->stuck spares later requests the wait.  A
  *    committed request gets TRANSFER_DENIED after BOUNCE_COMMITTED_NS.
  *  - The process has no bouncer: TRANSFER_DENIED.  The ring cannot have
  *    memory: TRANSFER_GONE, or TRANSFER_DENIED if committed.
@@ -41,10 +41,10 @@
 #define BOUNCE_LOOK_NS 20000000ull /* interval of checks of the bouncer */
 
 /* Slots that one request may use at a time; other requests need some. */
-#define ASK_DEEP 4
-static_assert(ASK_DEEP <= URXE_BOUNCE_SLOTS, "slots exist");
+#define REQ_SLOTS 4
+static_assert(REQ_SLOTS <= URXE_BOUNCE_SLOTS, "slots exist");
 /* A longer message is split, so that two CPUs copy at the same time. */
-#define ASK_PIECE 16384u
+#define REQ_PIECE_BYTES 16384u
 
 /* A slot that this request has claimed. */
 struct piece {
@@ -54,27 +54,27 @@ struct piece {
 };
 
 /* A request: a sequence of slots, which the bouncer serves in order. */
-struct ask {
+struct req {
 	struct urxe_context *ctx;
 	struct urxe_peer *peer;
 	struct urxe_bouncer *b;
 	struct urxe_bounce_ring *ring;
-	uint64_t patience; /* ns */
+	uint64_t timeout; /* ns */
 	bool committed;
 	uint32_t cpu; /* the requester's CPU + 1; 0: unknown */
 	bool here; /* the bouncer is bound to this CPU: sleep at once */
 	/* [first, end) are posted; held: first - 1 is still claimed */
-	struct piece piece[ASK_DEEP];
+	struct piece piece[REQ_SLOTS];
 	uint32_t first, end;
 	bool held;
 	/* the bouncer's progress counter, and when it was seen to change */
-	uint32_t beat;
+	uint32_t progress;
 	uint64_t since;
 };
 
-static struct piece *ask_piece(struct ask *q, uint32_t i)
+static struct piece *req_piece(struct req *q, uint32_t i)
 {
-	return &q->piece[i % ASK_DEEP];
+	return &q->piece[i % REQ_SLOTS];
 }
 
 /* Whether the bouncer's thread ended or its process is known to be dead. */
@@ -110,7 +110,7 @@ static struct urxe_bouncer *bouncer_of(struct urxe_arena *a,
  * Whether the bouncer's thread and its process are alive.  If the process is
  * dead, record that in b->gone for all requesters.
  */
-static bool bouncer_lives(struct urxe_fabric *f, struct urxe_bouncer *b)
+static bool bouncer_is_alive(struct urxe_fabric *f, struct urxe_bouncer *b)
 {
 	uint32_t owner = load_acquire(&b->owner);
 
@@ -122,26 +122,26 @@ static bool bouncer_lives(struct urxe_fabric *f, struct urxe_bouncer *b)
 	return false;
 }
 
-static void ask_restart_clock(struct ask *q)
+static void req_restart_clock(struct req *q)
 {
-	q->beat = load_relaxed(&q->b->beat);
+	q->progress = load_relaxed(&q->b->progress);
 	q->since = clock_now();
 }
 
-/* Whether the bouncer, which lives, made no progress for q->patience. */
-static bool ask_is_late(struct ask *q)
+/* Whether the bouncer, which lives, made no progress for q->timeout. */
+static bool req_is_overdue(struct req *q)
 {
-	uint32_t beat = load_relaxed(&q->b->beat);
+	uint32_t progress = load_relaxed(&q->b->progress);
 
-	if (beat != q->beat) {
-		ask_restart_clock(q);
+	if (progress != q->progress) {
+		req_restart_clock(q);
 		return false;
 	}
-	return clock_now() - q->since > q->patience;
+	return clock_now() - q->since > q->timeout;
 }
 
 /* The bouncer does not run: mark it stuck. */
-static enum transfer_status ask_give_up(struct ask *q)
+static enum transfer_status req_give_up(struct req *q)
 {
 	urxe_note("process %d is not running: its bouncer thread does not copy",
 		  (int)load_relaxed(&q->b->pid));
@@ -152,7 +152,7 @@ static enum transfer_status ask_give_up(struct ask *q)
 }
 
 /* Wait for the ring's memory, which the bouncer reserves at the first use. */
-static enum transfer_status ask_await_ring(struct ask *q)
+static enum transfer_status req_await_ring(struct req *q)
 {
 	if (load_acquire(&q->b->slots))
 		return TRANSFER_OK;
@@ -165,33 +165,33 @@ static enum transfer_status ask_await_ring(struct ask *q)
 				"no shared memory is left for bounce buffers");
 			return q->committed ? TRANSFER_DENIED : TRANSFER_GONE;
 		}
-		if (!bouncer_lives(q->peer->fabric, q->b))
+		if (!bouncer_is_alive(q->peer->fabric, q->b))
 			return TRANSFER_GONE;
-		if (ask_is_late(q))
-			return ask_give_up(q);
+		if (req_is_overdue(q))
+			return req_give_up(q);
 		sched_yield();
 	}
 	return TRANSFER_OK;
 }
 
 /* Claim @s, whose word is @word, for the next piece.  Acquire. */
-static bool ask_take_slot(struct ask *q, struct urxe_bounce_slot *s,
+static bool req_take_slot(struct req *q, struct urxe_bounce_slot *s,
 			  uint64_t word)
 {
 	uint64_t mine = BOUNCE_CLAIM(word, q->ctx->slot, q->ctx->gen);
 
 	if (!cas_acquire(&s->word, &word, mine))
 		return false;
-	*ask_piece(q, q->end) = (struct piece){ .slot = s, .word = mine };
+	*req_piece(q, q->end) = (struct piece){ .slot = s, .word = mine };
 	event_count_init(&s->answered);
 	return true;
 }
 
 /*
- * Claim a slot for the next piece: one that is free or, with @doubt, one
+ * Claim a slot for the next piece: one that is free or, with @steal, one
  * whose requester is dead and that the bouncer is not serving.
  */
-static bool ask_find_slot(struct ask *q, bool doubt)
+static bool req_find_slot(struct req *q, bool steal)
 {
 	uint32_t i, n = bouncer_slots(q->b);
 	struct urxe_bounce_slot *s;
@@ -201,19 +201,19 @@ static bool ask_find_slot(struct ask *q, bool doubt)
 		s = &q->ring->slot[i];
 		word = load_relaxed(&s->word);
 		if (BOUNCE_STATE(word) != BOUNCE_FREE &&
-		    (!doubt || BOUNCE_STATE(word) == BOUNCE_SERVING ||
+		    (!steal || BOUNCE_STATE(word) == BOUNCE_SERVING ||
 		     BOUNCE_STATE(word) == BOUNCE_LEFT ||
 		     fabric_context_alive(q->peer->fabric, BOUNCE_OWNER(word),
 					  BOUNCE_GEN(word))))
 			continue;
-		if (ask_take_slot(q, s, word))
+		if (req_take_slot(q, s, word))
 			return true;
 	}
 	return false;
 }
 
 /* Whether at most one slot is free: other requesters may wait for one. */
-static bool ask_is_crowded(const struct ask *q)
+static bool req_is_crowded(const struct req *q)
 {
 	uint32_t i, n = bouncer_slots(q->b), unused = 0;
 
@@ -231,17 +231,18 @@ static bool ask_is_crowded(const struct ask *q)
  * it has just freed: on one CPU, before a waiting requester has run.  So it
  * yields first if slots are scarce.
  */
-static enum transfer_status ask_await_slot(struct ask *q)
+static enum transfer_status req_await_slot(struct req *q)
 {
 	uint32_t turns;
 
-	if (ask_is_crowded(q))
+	if (req_is_crowded(q))
 		sched_yield();
-	for (turns = 1; !ask_find_slot(q, turns % 256 == 0); turns++) {
-		if (turns % 256 == 0 && !bouncer_lives(q->peer->fabric, q->b))
+	for (turns = 1; !req_find_slot(q, turns % 256 == 0); turns++) {
+		if (turns % 256 == 0 &&
+		    !bouncer_is_alive(q->peer->fabric, q->b))
 			return TRANSFER_GONE;
-		if (turns % 64 == 0 && ask_is_late(q))
-			return ask_give_up(q);
+		if (turns % 64 == 0 && req_is_overdue(q))
+			return req_give_up(q);
 		sched_yield();
 	}
 	return TRANSFER_OK;
@@ -289,26 +290,26 @@ static void piece_leave(struct piece *p)
  * Release all slots, the last one first: when a slot is released, its
  * successor cannot be served any more.
  */
-static void ask_end(struct ask *q)
+static void req_end(struct req *q)
 {
 	for (; q->end != q->first; q->end--)
-		piece_leave(ask_piece(q, q->end - 1));
+		piece_leave(req_piece(q, q->end - 1));
 	if (q->held)
-		piece_leave(ask_piece(q, q->first - 1));
+		piece_leave(req_piece(q, q->first - 1));
 	q->held = false;
 }
 
 /* Post the next piece, which the caller has filled. */
-static enum transfer_status ask_post(struct ask *q)
+static enum transfer_status req_post(struct req *q)
 {
-	struct piece *p = ask_piece(q, q->end), *before;
+	struct piece *p = req_piece(q, q->end), *before;
 	struct urxe_bounce_slot *s = p->slot;
 
 	s->cpu = q->cpu;
 	s->posted = clock_now();
 	store_relaxed(&s->after, 0);
 	if (q->end != q->first || q->held) {
-		before = ask_piece(q, q->end - 1);
+		before = req_piece(q, q->end - 1);
 		store_relaxed(&s->after_slot, before->slot - q->ring->slot);
 		store_relaxed(&s->after, BOUNCE_ID(before->word));
 	}
@@ -323,7 +324,7 @@ static enum transfer_status ask_post(struct ask *q)
  * that the bouncer lives and runs.  TRANSFER_OK: the caller checks for the
  * answer.
  */
-static enum transfer_status ask_sleep(struct ask *q, struct piece *p)
+static enum transfer_status req_sleep(struct req *q, struct piece *p)
 {
 	struct urxe_bounce_slot *s = p->slot;
 	uint32_t seen = event_count_read(&s->answered);
@@ -332,17 +333,17 @@ static enum transfer_status ask_sleep(struct ask *q, struct piece *p)
 		event_count_wait(&s->answered, seen, BOUNCE_LOOK_NS);
 	if (piece_is_answered(p))
 		return TRANSFER_OK;
-	if (!bouncer_lives(q->peer->fabric, q->b))
+	if (!bouncer_is_alive(q->peer->fabric, q->b))
 		return TRANSFER_GONE;
-	if (ask_is_late(q)) {
-		ask_end(q);
-		return ask_give_up(q);
+	if (req_is_overdue(q)) {
+		req_end(q);
+		return req_give_up(q);
 	}
 	return TRANSFER_OK;
 }
 
 /* Wait for the answer; on TRANSFER_OK it is in the piece's slot. */
-static enum transfer_status ask_wait(struct ask *q, struct piece *p)
+static enum transfer_status req_wait(struct req *q, struct piece *p)
 {
 	enum transfer_status status;
 	unsigned int spins = q->here ? 0 : SPINS;
@@ -354,7 +355,7 @@ static enum transfer_status ask_wait(struct ask *q, struct piece *p)
 	while (start && !piece_is_answered(p) && clock_now() - start < YIELD_NS)
 		sched_yield();
 	while (!piece_is_answered(p)) {
-		status = ask_sleep(q, p);
+		status = req_sleep(q, p);
 		if (status)
 			return status;
 	}
@@ -369,18 +370,18 @@ static enum transfer_status ask_wait(struct ask *q, struct piece *p)
  * is answered: the bouncer remembers only the last result of each slot, and
  * serves the next piece if that result was a success.
  */
-static void ask_advance(struct ask *q)
+static void req_advance(struct req *q)
 {
 	if (q->held)
-		piece_leave(ask_piece(q, q->first - 1));
+		piece_leave(req_piece(q, q->first - 1));
 	q->first++;
 	q->held = q->first != q->end;
 	if (!q->held)
-		piece_leave(ask_piece(q, q->first - 1));
+		piece_leave(req_piece(q, q->first - 1));
 }
 
 /* Start a request to bouncer @b; wait for its ring if necessary. */
-static enum transfer_status ask_begin(struct ask *q, struct urxe_context *ctx,
+static enum transfer_status req_begin(struct req *q, struct urxe_context *ctx,
 				      struct urxe_peer *peer,
 				      struct urxe_bouncer *b, bool committed)
 {
@@ -391,21 +392,21 @@ static enum transfer_status ask_begin(struct ask *q, struct urxe_context *ctx,
 	q->b = b;
 	q->ring = &a->ring[b - a->bouncer];
 	q->committed = committed;
-	q->patience = committed ? BOUNCE_COMMITTED_NS : BOUNCE_PATIENCE_NS;
+	q->timeout = committed ? BOUNCE_COMMITTED_NS : BOUNCE_TIMEOUT_NS;
 	q->cpu = (uint32_t)sched_getcpu() + 1; /* 0: unknown */
 	q->here = q->cpu && load_relaxed(&b->cpu) == q->cpu;
 	q->first = q->end = 0;
 	q->held = false;
 	if (bouncer_is_gone(b) || (!committed && load_seq_cst(&b->stuck)))
 		return TRANSFER_GONE;
-	ask_restart_clock(q);
-	return ask_await_ring(q);
+	req_restart_clock(q);
+	return req_await_ring(q);
 }
 
 /* ------------------------------------------------------- copying */
 
 /* A position in the runs of a batch. */
-struct place {
+struct run_pos {
 	unsigned int run;
 	uint64_t off;
 };
@@ -414,8 +415,8 @@ struct place {
  * Skip runs that are used up; return how many bytes, at most @n, the current
  * run has left.  0: the batch has no more.
  */
-static uint32_t place_next(const struct transfer_batch *b, struct place *at,
-			   uint32_t n)
+static uint32_t run_pos_next(const struct transfer_batch *b, struct run_pos *at,
+			     uint32_t n)
 {
 	uint64_t len;
 
@@ -433,16 +434,16 @@ static uint32_t place_next(const struct transfer_batch *b, struct place *at,
  * Fill the next piece with as many ranges as fit, and at most @most bytes;
  * return the number of bytes.
  */
-static uint32_t ask_fill(struct ask *q, const struct transfer_batch *b,
-			 struct place *at, uint32_t most)
+static uint32_t req_fill(struct req *q, const struct transfer_batch *b,
+			 struct run_pos *at, uint32_t most)
 {
-	struct piece *p = ask_piece(q, q->end);
+	struct piece *p = req_piece(q, q->end);
 	struct urxe_bounce_slot *s = p->slot;
 	char *data = q->ring->data[s - q->ring->slot];
 	uint32_t n = 0, len;
 
 	for (; n < URXE_BOUNCE_RANGES; n++, at->off += len, p->bytes += len) {
-		len = place_next(b, at, most - p->bytes);
+		len = run_pos_next(b, at, most - p->bytes);
 		if (!len)
 			break;
 		s->range[n].va =
@@ -461,13 +462,13 @@ static uint32_t ask_fill(struct ask *q, const struct transfer_batch *b,
 }
 
 /* Copy @n bytes that were read to the local runs from @at on. */
-static void ask_scatter(const struct transfer_batch *b, struct place *at,
+static void req_scatter(const struct transfer_batch *b, struct run_pos *at,
 			const char *from, uint32_t n)
 {
 	uint32_t len;
 
 	for (; n; at->off += len, from += len, n -= len) {
-		len = place_next(b, at, n);
+		len = run_pos_next(b, at, n);
 		if (!len)
 			return;
 		memcpy((char *)b->local[at->run].iov_base + at->off, from, len);
@@ -478,26 +479,26 @@ static void ask_scatter(const struct transfer_batch *b, struct place *at,
  * Post pieces of the @left bytes from @at on, as long as slots are free.
  * Wait for a slot only if the request has none.
  */
-static enum transfer_status ask_post_some(struct ask *q,
+static enum transfer_status req_post_some(struct req *q,
 					  const struct transfer_batch *b,
-					  struct place *at, uint64_t *left)
+					  struct run_pos *at, uint64_t *left)
 {
 	enum transfer_status status = TRANSFER_OK;
-	uint64_t most = *left / ASK_DEEP;
+	uint64_t most = *left / REQ_SLOTS;
 
-	if (most < ASK_PIECE)
-		most = ASK_PIECE;
+	if (most < REQ_PIECE_BYTES)
+		most = REQ_PIECE_BYTES;
 	if (q->here || most > URXE_BOUNCE_BYTES)
 		most = URXE_BOUNCE_BYTES;
-	while (*left && !status && q->end - q->first + q->held < ASK_DEEP) {
+	while (*left && !status && q->end - q->first + q->held < REQ_SLOTS) {
 		if (q->end == q->first)
-			status = ask_await_slot(q);
-		else if (!ask_find_slot(q, false))
+			status = req_await_slot(q);
+		else if (!req_find_slot(q, false))
 			break;
 		if (status)
 			break;
-		*left -= ask_fill(q, b, at, most);
-		status = ask_post(q);
+		*left -= req_fill(q, b, at, most);
+		status = req_post(q);
 		if (!q->here)
 			event_count_ring(&q->b->wake);
 	}
@@ -507,13 +508,13 @@ static enum transfer_status ask_post_some(struct ask *q,
 }
 
 /* Wait for the answer to the first piece and use it. */
-static enum transfer_status ask_take(struct ask *q,
+static enum transfer_status req_take(struct req *q,
 				     const struct transfer_batch *b,
-				     struct place *at, uint64_t *moved)
+				     struct run_pos *at, uint64_t *moved)
 {
-	struct piece *p = ask_piece(q, q->first);
+	struct piece *p = req_piece(q, q->first);
 	const struct urxe_bounce_slot *s = p->slot;
-	enum transfer_status status = ask_wait(q, p);
+	enum transfer_status status = req_wait(q, p);
 	uint32_t done, error;
 
 	if (status)
@@ -521,7 +522,7 @@ static enum transfer_status ask_take(struct ask *q,
 	done = s->done < p->bytes ? s->done : p->bytes;
 	error = s->error;
 	if (!b->write)
-		ask_scatter(b, at, q->ring->data[s - q->ring->slot], done);
+		req_scatter(b, at, q->ring->data[s - q->ring->slot], done);
 	*moved += done;
 	/*
 	 * ECANCELED: the bouncer cancels a piece only if its predecessor
@@ -533,7 +534,7 @@ static enum transfer_status ask_take(struct ask *q,
 		status = TRANSFER_GONE;
 	else if (error || done < p->bytes)
 		status = TRANSFER_FAULT;
-	ask_advance(q);
+	req_advance(q);
 	return status;
 }
 
@@ -544,18 +545,18 @@ static enum transfer_status ask_take(struct ask *q,
  * the same time.
  */
 static enum transfer_status
-ask_copy(struct ask *q, const struct transfer_batch *b, uint64_t *moved)
+req_copy(struct req *q, const struct transfer_batch *b, uint64_t *moved)
 {
-	struct place from = { 0 }, to = { 0 };
+	struct run_pos from = { 0 }, to = { 0 };
 	uint64_t left = b->bytes - *moved;
 	enum transfer_status status;
 
 	do {
-		status = ask_post_some(q, b, &from, &left);
+		status = req_post_some(q, b, &from, &left);
 		if (!status && q->here)
-			status = ask_wait(q, ask_piece(q, q->end - 1));
+			status = req_wait(q, req_piece(q, q->end - 1));
 		while (!status && q->first != q->end) {
-			status = ask_take(q, b, &to, moved);
+			status = req_take(q, b, &to, moved);
 			if (left && !q->here)
 				break;
 		}
@@ -568,17 +569,17 @@ enum transfer_status bounce_flush(struct transfer_batch *b, uint64_t *moved)
 	struct urxe_bouncer *to = bouncer_of(b->peer->arena, b->key[0]);
 	const uint64_t before = *moved;
 	enum transfer_status status;
-	struct ask q;
+	struct req q;
 
 	if (!to)
 		return fabric_context_alive(b->peer->fabric, b->peer->slot,
 					    b->peer->gen) ?
 			       TRANSFER_DENIED :
 			       TRANSFER_GONE;
-	status = ask_begin(&q, b->ctx, b->peer, to, b->committed);
+	status = req_begin(&q, b->ctx, b->peer, to, b->committed);
 	if (!status)
-		status = ask_copy(&q, b, moved);
-	ask_end(&q);
+		status = req_copy(&q, b, moved);
+	req_end(&q);
 	iov_advance(b->local, b->n, *moved - before);
 	iov_advance(b->remote, b->n, *moved - before);
 	return status;
@@ -591,23 +592,23 @@ static bool bounce_request(struct urxe_context *ctx, struct urxe_peer *peer,
 {
 	struct urxe_bounce_slot *s;
 	enum transfer_status status;
-	struct ask q;
+	struct req q;
 	bool ok;
 
-	if (ask_begin(&q, ctx, peer, b, false) || ask_await_slot(&q))
+	if (req_begin(&q, ctx, peer, b, false) || req_await_slot(&q))
 		return false;
 	if (op == URXE_BOUNCE_PERSIST)
-		q.patience = BOUNCE_SYNC_NS;
-	s = ask_piece(&q, 0)->slot;
+		q.timeout = BOUNCE_SYNC_NS;
+	s = req_piece(&q, 0)->slot;
 	s->op = op;
 	s->count = 0;
 	s->range[0] = range;
-	status = ask_post(&q);
+	status = req_post(&q);
 	event_count_ring(&b->wake);
 	if (!status)
-		status = ask_wait(&q, ask_piece(&q, 0));
+		status = req_wait(&q, req_piece(&q, 0));
 	ok = !status && !s->error;
-	ask_end(&q);
+	req_end(&q);
 	return ok;
 }
 
@@ -686,7 +687,7 @@ static bool worker_is_dead(void *arg)
 
 	/* if at_work is damaged, the bouncer corrects it when it wakes up */
 	event_count_ring(&w->b->wake);
-	return !bouncer_lives(w->f, w->b);
+	return !bouncer_is_alive(w->f, w->b);
 }
 
 bool bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a, uint64_t until)

@@ -33,7 +33,7 @@ static inline uint32_t bouncer_slots(const struct urxe_bouncer *b)
  * the iovecs, also on failure.
  *
  * The requester gives up if the bouncer makes no progress at all for
- * BOUNCE_PATIENCE_NS, or BOUNCE_COMMITTED_NS if b->committed is set.
+ * BOUNCE_TIMEOUT_NS, or BOUNCE_COMMITTED_NS if b->committed is set.
  *
  * TRANSFER_GONE: the process died or, if the batch is not committed, does not
  * respond.  TRANSFER_DENIED: it has no bouncer or, if the batch is committed,

@@ -38,8 +38,8 @@
  *
  * After work the bouncer polls for AWAKE_NS before it sleeps.  If that finds
  * nothing, it sleeps at once the next times (exponential backoff, at most
- * VAIN_MAX times).  A bouncer that has a CPU to itself is thus ready for the
- * next request.
+ * IDLE_ROUNDS_MAX times).  A bouncer that has a CPU to itself is thus ready for
+ * the next request.
  *
  * If the program polls on that CPU without a pause, the bouncer cannot poll
  * there, and gets the CPU late after a sleep.  Meanwhile the requester keeps
@@ -49,7 +49,7 @@
  * requester sleeps at once, and a request costs two context switches.
  */
 #define AWAKE_NS 20000
-#define VAIN_MAX 63 /* sleeps without polling before, at most */
+#define IDLE_ROUNDS_MAX 63 /* sleeps without polling before, at most */
 #define FOLLOW_AFTER 8 /* slow requests in a row from one CPU */
 #define LATE_NS 1000000 /* or one that waited that long */
 
@@ -71,7 +71,8 @@ struct urxe_bouncing {
 	uint32_t from, cpu;
 	uint32_t slow, slow_from; /* slow requests in a row; their CPU + 1 */
 	bool late; /* a request waited for LATE_NS */
-	uint32_t vain, sleeps; /* backoff of polling; sleeps until it polls */
+	/* backoff of polling; sleeps until it polls */
+	uint32_t idle_rounds, sleeps;
 };
 
 /* ------------------------------------------------------- one request */
@@ -193,7 +194,7 @@ static void serve_slot(struct urxe_bouncing *s, struct urxe_bounce_slot *slot,
 {
 	uint32_t op = slot->op, done = 0, error = 0, i = slot - s->ring->slot;
 
-	fetch_add_relaxed(&s->b->beat, 1);
+	fetch_add_relaxed(&s->b->progress, 1);
 	s->from = slot->cpu;
 	s->late |= clock_now() - slot->posted > LATE_NS;
 	if (turn == TURN_NEVER)
@@ -375,14 +376,14 @@ static uint64_t bouncer_awake(struct urxe_bouncing *s)
 /* Polling found nothing: double the number of sleeps without it. */
 static void bouncer_rest(struct urxe_bouncing *s)
 {
-	s->vain = 2 * s->vain + 1;
-	if (s->vain > VAIN_MAX)
-		s->vain = VAIN_MAX;
-	s->sleeps = s->vain;
+	s->idle_rounds = 2 * s->idle_rounds + 1;
+	if (s->idle_rounds > IDLE_ROUNDS_MAX)
+		s->idle_rounds = IDLE_ROUNDS_MAX;
+	s->sleeps = s->idle_rounds;
 }
 
 /* Clear `stuck`, correct a damaged at_work, make the ring if wanted. */
-static void bouncer_look_after(struct urxe_bouncing *s)
+static void bouncer_check_state(struct urxe_bouncing *s)
 {
 	struct urxe_bouncer *b = s->b;
 
@@ -404,12 +405,12 @@ static void bouncer_work(struct urxe_bouncing *s)
 		seen = event_count_read(&s->b->wake);
 		if (load_acquire(&s->stop))
 			return;
-		bouncer_look_after(s);
+		bouncer_check_state(s);
 		if (serve_all(s)) {
 			now = last = clock_now();
 			bouncer_note(s, woken);
 			if (!woken)
-				s->vain = s->sleeps = 0;
+				s->idle_rounds = s->sleeps = 0;
 			awake = bouncer_awake(s);
 			woken = false;
 		} else if (now - last >= awake) {

@@ -129,7 +129,7 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 			status = transfer_bounce(b, 0, &done);
 			break;
 		}
-		if (unlikely(!peer_pid_lives(b->peer, b->pid))) {
+		if (unlikely(!peer_pid_is_alive(b->peer, b->pid))) {
 			status = TRANSFER_GONE;
 			why_note(PROCESS_DIED, b->pid);
 			break;

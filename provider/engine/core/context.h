@@ -26,16 +26,17 @@ struct urxe_context {
 	uint32_t slot, gen;
 	pthread_mutex_t lock; /* protects the object lists */
 	pthread_cond_t unpinned; /* signaled when a QP loses its pins */
-	struct wire_holder *holder; /* wire interposer; NULL: not installed */
+	/* wire interposer; NULL: not installed */
+	struct socket_owner *socket_owner;
 	struct urxe_service *_Atomic service; /* NULL until it is needed */
 	/* a round of it: round_run(); set by context_open() */
 	uint64_t (*round)(struct urxe_context *ctx, uint64_t *life, bool woken);
 	/* when the service thread wakes up, and latest time requested; ns */
 	_Atomic uint64_t service_at, service_due;
 	/* no service thread can be created: pollers do its work ... */
-	_Atomic bool unserved;
+	_Atomic bool no_service_thread;
 	/* ... not before these times: timers, peers that exited; ns */
-	_Atomic uint64_t round_at, life_at;
+	_Atomic uint64_t round_at, liveness_at;
 	struct urxe_bouncing *bouncing; /* bounce_serve.c; NULL: none */
 	/* its conditions: peers may access ctx; it has private memory */
 	_Atomic bool exposed, has_private;
@@ -49,8 +50,10 @@ struct urxe_context {
 	/* event.h: delay of kept async events in ns, and when it ends */
 	uint64_t (*_Atomic async_late)(struct urxe_context *ctx);
 	_Atomic uint64_t async_at;
-	/* rq_recover.c: value of dev->deaths up to which it has recovered */
-	_Atomic uint32_t deaths;
+	/*
+	 * rq_recover.c: value of dev->recover_gen up to which it has recovered
+	 */
+	_Atomic uint32_t recovered_gen;
 	_Atomic uint64_t recover_at; /* not before this time, ns */
 	_Atomic uint64_t reaped; /* last reaping for a full queue, ns */
 };

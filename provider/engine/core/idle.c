@@ -3,7 +3,7 @@
  * Yielding of threads that poll an empty CQ; idle.h has the policy.
  *
  * Polls of a CQ (poll_waits()) and reads of a completion counter call
- * idle_give_way() after IDLE_POLLS of them in a row found nothing new.  The
+ * idle_yield() after IDLE_POLLS of them in a row found nothing new.  The
  * caller holds no lock.  Each thread has its own state.
  */
 #define _GNU_SOURCE
@@ -51,7 +51,7 @@ static uint64_t next_pause(uint64_t took)
 	return twice < IDLE_ALONE_MAX_NS ? twice : IDLE_ALONE_MAX_NS;
 }
 
-void idle_give_way(void)
+void idle_yield(void)
 {
 	const uint64_t now = clock_now();
 	const bool waits = now - self.last < IDLE_POLLS * IDLE_POLL_NS;

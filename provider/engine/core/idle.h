@@ -33,4 +33,4 @@
  * Yield if that is useful.  Called after IDLE_POLLS empty polls, without any
  * lock; the caller polls again afterwards.
  */
-void idle_give_way(void);
+void idle_yield(void);

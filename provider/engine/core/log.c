@@ -105,7 +105,7 @@ void urxe_log_qp(uint32_t qpn, const char *fmt, ...)
 
 void urxe_complain(const char *fmt, ...)
 {
-	static atomic_flag said = ATOMIC_FLAG_INIT;
+	static atomic_flag reported = ATOMIC_FLAG_INIT;
 	const size_t room = 640;
 	char line[640 + 1];
 	int saved = errno;
@@ -114,7 +114,7 @@ void urxe_complain(const char *fmt, ...)
 
 	/* with URXE_LOG the caller's log has the message */
 	if (to_stderr ||
-	    atomic_flag_test_and_set_explicit(&said, memory_order_relaxed))
+	    atomic_flag_test_and_set_explicit(&reported, memory_order_relaxed))
 		return;
 	n = snprintf(line, room, "urxe: ");
 	va_start(ap, fmt);

@@ -266,7 +266,8 @@ static void cq_enter(struct urxe_cq *cq, const struct cq_params *p)
 	sh->tag = p->tag;
 	sh->pid = urxe_pid;
 	sh->async_fifo = p->async_fifo;
-	store_relaxed(&sh->attention, load_relaxed(&cq->ctx->unserved));
+	store_relaxed(&sh->attention,
+		      load_relaxed(&cq->ctx->no_service_thread));
 	cq_ring_init(&cq->ring, 0);
 	store_relaxed(&sh->ring, cq->ring_word);
 	store_release(&sh->live, 1);

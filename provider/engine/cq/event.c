@@ -82,14 +82,14 @@ void event_send_comp(struct urxe_cq_view *v)
  * A FIFO has room for fewer events, and each thread that reads one calls
  * event_resend().  A larger count is replaced by 1.
  */
-#define PENDING_MOST 65536
+#define PENDING_MAX 65536
 
 /* Write the CQ's pending events.  False: some are left. */
 static bool event_resend_comp(struct urxe_cq_view *v)
 {
 	uint32_t n = exchange_acq_rel(&v->sh->pending_events, 0);
 
-	if (unlikely(n > PENDING_MOST))
+	if (unlikely(n > PENDING_MAX))
 		n = 1;
 	while (n && !event_try_comp(v))
 		n--;

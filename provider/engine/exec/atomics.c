@@ -49,12 +49,12 @@ static bool atomics_take_over(struct urxe_fabric *f, _Atomic uint64_t *lock,
 	       cas_acquire(lock, &word, ATOMIC_HELD(word, me));
 }
 
-#define LOOK_TURNS 256 /* yields between two checks of the owner */
+#define CHECK_TURNS 256 /* yields between two checks of the owner */
 
 /*
- * Wait for the lock and take it.  Every LOOK_TURNS yields, check whether its
+ * Wait for the lock and take it.  Every CHECK_TURNS yields, check whether its
  * owner is dead.  False: the owner lives but has not released the lock for
- * ATOMIC_PATIENCE_NS, or a waiter has already marked it ATOMIC_DOUBTED.
+ * ATOMIC_TIMEOUT_NS, or a waiter has already marked it ATOMIC_STUCK.
  */
 static bool atomics_wait(struct urxe_fabric *f, _Atomic uint64_t *lock,
 			 uint32_t me)
@@ -73,14 +73,14 @@ static bool atomics_wait(struct urxe_fabric *f, _Atomic uint64_t *lock,
 			seen = word;
 			since = clock_now();
 		}
-		if ((word & ATOMIC_DOUBTED || turns % LOOK_TURNS == 0) &&
+		if ((word & ATOMIC_STUCK || turns % CHECK_TURNS == 0) &&
 		    atomics_take_over(f, lock, word, me))
 			return true;
-		if (word & ATOMIC_DOUBTED)
+		if (word & ATOMIC_STUCK)
 			return false;
-		if (turns % LOOK_TURNS == 0 &&
-		    clock_now() - since > ATOMIC_PATIENCE_NS)
-			cas_relaxed(lock, &word, word | ATOMIC_DOUBTED);
+		if (turns % CHECK_TURNS == 0 &&
+		    clock_now() - since > ATOMIC_TIMEOUT_NS)
+			cas_relaxed(lock, &word, word | ATOMIC_STUCK);
 		sched_yield();
 	}
 }

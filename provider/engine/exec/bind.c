@@ -264,5 +264,5 @@ enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
 {
 	/* as long as for a bouncer; a retry must not delay other QPs */
 	return invalidate_within(qp, p, qpn, pd, rkey,
-				 again ? QUIESCE_TRY_NS : BOUNCE_PATIENCE_NS);
+				 again ? QUIESCE_TRY_NS : BOUNCE_TIMEOUT_NS);
 }

@@ -40,7 +40,7 @@ bool bind_invalidate_local(struct urxe_qp *qp, uint32_t rkey);
  * window rkey of context p for QP qpn of PD pd there.
  * URXE_INV_FAILED: there is no such window, or the arena lock failed.
  * URXE_INV_AGAIN: a requester, which may be stopped, still uses the window
- * after BOUNCE_PATIENCE_NS, or the lock's holder is stopped.  The window is as
+ * after BOUNCE_TIMEOUT_NS, or the lock's holder is stopped.  The window is as
  * it was, and the caller retries with again, which waits QUIESCE_TRY_NS.
  */
 enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,

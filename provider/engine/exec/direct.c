@@ -55,10 +55,11 @@ static struct ibv_send_wr *write_pass(struct urxe_qp *qp,
 		while (write_one(qp, &d, wr)) {
 			wr = wr->next;
 			if (!wr || !direct_is_write(wr) ||
-			    wr->wr.rdma.rkey != rkey || !direct_goes_on(qp, &d))
+			    wr->wr.rdma.rkey != rkey ||
+			    !direct_may_continue(qp, &d))
 				break;
 		}
-		direct_served(qp, &d);
+		direct_advance(qp, &d);
 	}
 	direct_end(qp);
 	return wr;

@@ -115,8 +115,8 @@ static bool fetch_one(struct urxe_qp *qp, struct direct *d,
 {
 	char *own;
 
-	if (unlikely(!direct_own(qp, d, wr->sg_list, IBV_ACCESS_LOCAL_WRITE,
-				 &own)) ||
+	if (unlikely(!direct_local(qp, d, wr->sg_list, IBV_ACCESS_LOCAL_WRITE,
+				   &own)) ||
 	    !(wr->opcode == IBV_WR_RDMA_READ ? fetch_read(qp, d, wr, own) :
 					       fetch_atomic(qp, wr, own)))
 		return false;
@@ -142,10 +142,11 @@ static struct ibv_send_wr *fetch_pass(struct urxe_qp *qp,
 			wr = wr->next;
 			if (!wr || !fetch_fits(qp, wr) ||
 			    fetch_access(wr) != access ||
-			    fetch_rkey(wr) != rkey || !direct_goes_on(qp, &d))
+			    fetch_rkey(wr) != rkey ||
+			    !direct_may_continue(qp, &d))
 				break;
 		}
-		direct_served(qp, &d);
+		direct_advance(qp, &d);
 	}
 	direct_end(qp);
 	return wr;

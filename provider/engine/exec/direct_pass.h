@@ -6,7 +6,7 @@
  *	direct_begin()		raise the guard
  *	direct_open() ...	check responder, rkey and lkey
  *	direct_count(), direct_complete()	for each WR that was executed
- *	direct_served()		advance queue positions and PSN
+ *	direct_advance()	advance queue positions and PSN
  *	direct_end()		lower the guard
  */
 #pragma once
@@ -63,7 +63,7 @@ static inline bool direct_is_write(const struct ibv_send_wr *wr)
  * raised.  False also if only the requester can tell.
  */
 static inline bool __attribute__((always_inline))
-direct_is_heard(struct urxe_qp *qp, uint32_t access)
+direct_conn_ok(struct urxe_qp *qp, uint32_t access)
 {
 	const struct urxe_conn *c = &qp->conn;
 	const struct urxe_qp_sh *sh = c->sh;
@@ -71,7 +71,7 @@ direct_is_heard(struct urxe_qp *qp, uint32_t access)
 	if (unlikely(peer_has_died(c->peer)))
 		return false;
 	/* seq_cst: ordered after the store of the guard, see presence.h */
-	return likely(load_seq_cst(&sh->conn) == c->heard &&
+	return likely(load_seq_cst(&sh->conn) == c->want_rts &&
 		      load_relaxed(c->port_state) == URXE_PORT_ACTIVE &&
 		      load_relaxed(&sh->epsn) == qp->psn &&
 		      load_acquire(&sh->path) == c->path &&
@@ -79,10 +79,11 @@ direct_is_heard(struct urxe_qp *qp, uint32_t access)
 }
 
 /* Can the pass continue: free slots, and both ends still connected? */
-static inline bool direct_goes_on(const struct urxe_qp *qp,
-				  const struct direct *d)
+static inline bool direct_may_continue(const struct urxe_qp *qp,
+				       const struct direct *d)
 {
-	return d->room && load_seq_cst(&qp->conn.sh->conn) == qp->conn.heard &&
+	return d->room &&
+	       load_seq_cst(&qp->conn.sh->conn) == qp->conn.want_rts &&
 	       qp_state(qp) == IBV_QPS_RTS;
 }
 
@@ -96,7 +97,7 @@ static inline bool direct_open(struct urxe_qp *qp, uint32_t rkey,
 {
 	const struct urxe_conn *c = &qp->conn;
 
-	return direct_is_heard(qp, access) &&
+	return direct_conn_ok(qp, access) &&
 	       (region_holds(&qp->direct_dst, rkey) ||
 		region_open(&qp->direct_dst, c->peer, rkey, c->pd, access,
 			    c->qpn)) &&
@@ -107,9 +108,9 @@ static inline bool direct_open(struct urxe_qp *qp, uint32_t rkey,
  * Get the local address of an SGE in *at, and make qp->direct_src its region.
  * The lkey has to permit access.  False if the fast path cannot be used.
  */
-static inline bool direct_own(struct urxe_qp *qp, struct direct *d,
-			      const struct ibv_sge *s, uint32_t access,
-			      char **at)
+static inline bool direct_local(struct urxe_qp *qp, struct direct *d,
+				const struct ibv_sge *s, uint32_t access,
+				char **at)
 {
 	if (!d->has_src || unlikely(qp->direct_src.key != s->lkey)) {
 		d->has_src = region_holds(&qp->direct_src, s->lkey) ||
@@ -129,7 +130,7 @@ static inline bool direct_source(struct urxe_qp *qp, struct direct *d,
 	const struct ibv_sge *s = wr->sg_list;
 
 	if (likely(!(wr->send_flags & IBV_SEND_INLINE)))
-		return direct_own(qp, d, s, 0, at);
+		return direct_local(qp, d, s, 0, at);
 	*at = (char *)(uintptr_t)s->addr;
 	return s->length <= qp->sq.max_inline;
 }
@@ -191,7 +192,7 @@ static inline void direct_complete(struct urxe_qp *qp, const struct direct *d,
 }
 
 /* Advance the queue positions past the completed WRs, and the PSN. */
-static inline void direct_served(struct urxe_qp *qp, const struct direct *d)
+static inline void direct_advance(struct urxe_qp *qp, const struct direct *d)
 {
 	qp->sq.begun = qp->sq.prod = qp->sq.done;
 	qp->psn = (qp->psn + d->packets) & URXE_PSN_MASK;

@@ -53,8 +53,8 @@ static inline void direct_send_complete(struct urxe_qp *qp,
 	if (unlikely(signaled && !claimed))
 		qp_fatal(qp);
 	if (unlikely(claimed && theirs->sh == ours->sh))
-		responder_stand_behind(rc, &ref);
-	requester_served(qp, sq_packets(len, qp->mtu_shift), len);
+		responder_order_after(rc, &ref);
+	requester_executed(qp, sq_packets(len, qp->mtu_shift), len);
 	if (claimed) {
 		qp->sq.signaled = qp->sq.done + 1;
 		direct_fill(qp, wr, len, IBV_WC_SEND, ref.slot.cqe);
@@ -105,7 +105,7 @@ static struct ibv_send_wr *direct_send_pass(struct urxe_qp *qp,
 	struct direct d;
 
 	direct_begin(qp, &d, GUARD_SEND);
-	while (d.room && direct_is_heard(qp, CONN_ALLOWS_SEND) &&
+	while (d.room && direct_conn_ok(qp, CONN_ALLOWS_SEND) &&
 	       direct_send_one(qp, &d, wr)) {
 		wr = wr->next;
 		if (!wr || !direct_is_send(wr) || qp_state(qp) != IBV_QPS_RTS)
@@ -117,20 +117,20 @@ static struct ibv_send_wr *direct_send_pass(struct urxe_qp *qp,
 }
 
 /* SENDs for each attempt while the receives' memory is not mapped here. */
-#define DIRECT_SEND_AGAIN 64
+#define DIRECT_SEND_RETRY 64
 
 /* Whether the last receive's memory was not mapped; count the SEND. */
-static inline bool direct_send_is_vain(struct urxe_qp *qp)
+static inline bool direct_send_backs_off(struct urxe_qp *qp)
 {
 	const struct urxe_region *r = &qp->direct_rx;
 
 	return r->key && region_is_closed(r, qp->conn.peer, r->key) &&
-	       ++qp->direct_vain % DIRECT_SEND_AGAIN;
+	       ++qp->direct_send_skipped % DIRECT_SEND_RETRY;
 }
 
 struct ibv_send_wr *direct_send(struct urxe_qp *qp, struct ibv_send_wr *wr)
 {
-	if (!direct_is_send(wr) || direct_send_is_vain(qp))
+	if (!direct_is_send(wr) || direct_send_backs_off(qp))
 		return wr;
 	return direct_send_pass(qp, wr);
 }

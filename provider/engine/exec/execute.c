@@ -466,7 +466,7 @@ static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
 	if (likely(!resp)) {
 		requester_claim(qp, w, &end);
 		if (unlikely(end.claimed && rc.conn->rx.cq.sh == qp->scq->sh))
-			responder_stand_behind(&rc, &end.ref);
+			responder_order_after(&rc, &end.ref);
 		v = requester_finish(qp, w, &end);
 		responder_publish(&rc);
 		requester_notify(qp, &end);

@@ -41,7 +41,7 @@ static enum response part_resolve(struct urxe_qp *qp, const struct urxe_wqe *w,
 		return part_remote(qp, w, IBV_ACCESS_REMOTE_WRITE, e->to);
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
-		return responder_foresee(&qp->conn, w->length, e->to);
+		return responder_resolve_receive(&qp->conn, w->length, e->to);
 	}
 	return RESP_OTHER;
 }

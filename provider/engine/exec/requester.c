@@ -70,13 +70,13 @@ static void flight_note(struct urxe_qp *qp, uint32_t index,
 }
 
 /*
- * Decrement sq->again, the number of queued WRs that were in flight before:
- * the WR at `begun` is begun.
+ * Decrement sq->to_restart, the number of queued WRs that were in flight
+ * before: the WR at `begun` is begun.
  */
-static void flight_count_again(struct urxe_sq *sq)
+static void flight_count_restart(struct urxe_sq *sq)
 {
-	if (sq->again)
-		sq->again--;
+	if (sq->to_restart)
+		sq->to_restart--;
 }
 
 void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
@@ -91,13 +91,13 @@ void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 	}
 	/* the WRs before it complete first */
 	stall_end(qp);
-	flight_count_again(sq);
+	flight_count_restart(sq);
 	flight_note(qp, sq->begun++, status);
 }
 
 static void requester_advance(struct urxe_qp *qp, uint64_t length)
 {
-	requester_served(qp, sq_packets(length, qp->mtu_shift), length);
+	requester_executed(qp, sq_packets(length, qp->mtu_shift), length);
 }
 
 /*
@@ -116,7 +116,7 @@ flight_retire(struct urxe_qp *qp, const struct urxe_wqe *w)
 }
 
 /* The same for the WR at `done`, and report its status to observers. */
-static inline void flight_retire_served(struct urxe_qp *qp)
+static inline void flight_retire_executed(struct urxe_qp *qp)
 {
 	const struct urxe_wqe *w = sq_slot(&qp->sq, qp->sq.done);
 
@@ -160,7 +160,7 @@ static void flight_retire_begun(struct urxe_qp *qp)
 	if (unlikely(qp->stall.kind != STALL_NONE))
 		stall_end(qp);
 	while (qp->sq.done != qp->sq.begun)
-		flight_retire_served(qp);
+		flight_retire_executed(qp);
 }
 
 /*
@@ -203,7 +203,7 @@ enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 			break;
 		done -= len;
 		stall_end(qp);
-		flight_retire_served(qp);
+		flight_retire_executed(qp);
 	}
 	sq->begun = sq->done;
 	return execute_answered(qp, r, sq_slot(sq, sq->begun), moved(status));
@@ -245,7 +245,7 @@ static enum verdict flight_begin(struct urxe_qp *qp, struct run *r,
 	if (v == WR_IN_FLIGHT)
 		stall_end(qp); /* the queue is not stalled any more */
 	if (v <= WR_COMPLETED)
-		flight_count_again(&qp->sq);
+		flight_count_restart(&qp->sq);
 	return v;
 }
 
@@ -312,7 +312,7 @@ static enum verdict requester_park(struct urxe_qp *qp, struct run *r,
 void requester_park_flight(struct urxe_qp *qp, struct run *r, uint32_t index,
 			   enum verdict v)
 {
-	qp->sq.again += qp->sq.begun - index;
+	qp->sq.to_restart += qp->sq.begun - index;
 	qp->sq.begun = index;
 	v = requester_park(qp, r, v);
 	guard_lower(qp->guard);
@@ -346,7 +346,7 @@ static inline void requester_use(struct urxe_qp *qp, const struct run *r,
 }
 
 /* Handle a WR that was begun and executed at once. */
-static void flight_served(struct urxe_qp *qp, const struct run *r)
+static void flight_executed(struct urxe_qp *qp, const struct run *r)
 {
 	struct urxe_sq *sq = &qp->sq;
 
@@ -382,7 +382,7 @@ static enum verdict requester_run_queue(struct urxe_qp *qp, struct run *r)
 			break;
 		sq->begun++;
 		if (v < WR_IN_FLIGHT)
-			flight_served(qp, r);
+			flight_executed(qp, r);
 		if (sq->begun == sq->prod || !requester_may_run(qp))
 			break;
 		w = sq_slot(sq, sq->begun);

@@ -24,8 +24,8 @@ void requester_run(struct urxe_qp *qp);
 void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status);
 
 /* Advance the PSNs of both ends, and count, for executed requests. */
-static inline void requester_served(struct urxe_qp *qp, uint64_t packets,
-				    uint64_t bytes)
+static inline void requester_executed(struct urxe_qp *qp, uint64_t packets,
+				      uint64_t bytes)
 {
 	qp->psn = (qp->psn + packets) & URXE_PSN_MASK;
 	qp->count.packets += packets;

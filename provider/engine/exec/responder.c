@@ -195,9 +195,10 @@ static bool is_send(uint8_t opcode)
  * is dropped and the receive stays posted. In an SRQ it is class E: the
  * receive completes with an error.
  */
-static bool receive_stays(const struct urxe_qp *qp, const struct urxe_rx *rx,
-			  const struct urxe_wqe *w, uint64_t length,
-			  const struct taken *t)
+static bool receive_stays_posted(const struct urxe_qp *qp,
+				 const struct urxe_rx *rx,
+				 const struct urxe_wqe *w, uint64_t length,
+				 const struct stored_receive *t)
 {
 	return length > t->total && !rx->srq && qp_is_unreliable(qp) &&
 	       is_send(w->opcode);
@@ -218,7 +219,7 @@ static bool receive_is_damaged(const struct urxe_rq_view *rq, uint32_t cons,
 
 /* Copy the receive at @cons out of its slot. */
 static inline void receive_copy(const struct urxe_rq_view *rq, uint32_t cons,
-				struct taken *t)
+				struct stored_receive *t)
 {
 	const struct urxe_recv *slot = rq_view_slot(rq, cons);
 	uint32_t i;
@@ -260,7 +261,7 @@ static inline uint32_t receive_posted(struct urxe_rx *rx, uint32_t cons)
  */
 static enum response receive_take(const struct urxe_qp *qp, struct urxe_conn *c,
 				  const struct urxe_wqe *w, uint64_t length,
-				  struct taken *t)
+				  struct stored_receive *t)
 {
 	struct urxe_rx *rx = &c->rx;
 	struct urxe_rq_view *rq = &rx->rq;
@@ -280,7 +281,7 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_conn *c,
 		if (unlikely(receive_is_damaged(rq, cons, prod)))
 			return RESP_NAK_OPERATION;
 		receive_copy(rq, cons, t);
-		if (unlikely(receive_stays(qp, rx, w, length, t)) &&
+		if (unlikely(receive_stays_posted(qp, rx, w, length, t)) &&
 		    cons == load_acquire(&rq->sh->cons)) {
 			why_note(TOO_SHORT, length, t->total, c->qpn);
 			return RESP_SILENCE;
@@ -300,8 +301,8 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_conn *c,
  * returns an error instead of raising a signal.
  */
 static void __attribute__((noinline))
-receive_doubt(struct urxe_peer *p, const struct urxe_key *k,
-	      struct urxe_seg *seg)
+receive_copy_by_kernel(struct urxe_peer *p, const struct urxe_key *k,
+		       struct urxe_seg *seg)
 {
 	if (seg->ptr != (char *)(uintptr_t)seg->va || load_relaxed(&p->bounce))
 		return;
@@ -329,8 +330,8 @@ struct reach {
  * receive is not valid.
  */
 static inline bool __attribute__((always_inline))
-receive_scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
-		struct urxe_seg *dst, struct reach *how)
+receive_scatter(struct urxe_conn *c, const struct stored_receive *t,
+		uint64_t len, struct urxe_seg *dst, struct reach *how)
 {
 	struct urxe_peer *p = rx_peer(&c->rx);
 	const struct urxe_key *k;
@@ -350,8 +351,8 @@ receive_scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 			return false;
 		}
 		mem_reach(p, k, t->sge[i].addr, n, &dst[i]);
-		if (unlikely(c->doubts_memory))
-			receive_doubt(p, k, &dst[i]);
+		if (unlikely(c->copy_by_kernel))
+			receive_copy_by_kernel(p, k, &dst[i]);
 		/* a page fault must be reported by this completion */
 		how->mapped &= dst[i].ptr || k->flags & URXE_MR_ODP;
 		how->here &= dst[i].ptr || !dst[i].pid;
@@ -360,12 +361,12 @@ receive_scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 	return true;
 }
 
-enum response responder_foresee(struct urxe_conn *c, uint64_t length,
-				struct urxe_seg dst[URXE_MAX_SGE])
+enum response responder_resolve_receive(struct urxe_conn *c, uint64_t length,
+					struct urxe_seg dst[URXE_MAX_SGE])
 {
 	struct urxe_rq_view *rq = &c->rx.rq;
 	struct reach how;
-	struct taken t;
+	struct stored_receive t;
 
 	if (c->rx.shared)
 		return RESP_OTHER;
@@ -395,8 +396,8 @@ enum response responder_foresee(struct urxe_conn *c, uint64_t length,
  * data without polling. Not for UC with a stuck bouncer: it may still be
  * writing an abandoned message to the same receive.
  */
-static bool receive_may_travel(const struct urxe_qp *qp,
-			       const struct urxe_conn *c, uint64_t length)
+static bool receive_may_be_inline(const struct urxe_qp *qp,
+				  const struct urxe_conn *c, uint64_t length)
 {
 	return length <= URXE_CQE_INLINE && !qp->transport &&
 	       !comp_cntr_has_receives(c) &&
@@ -425,7 +426,7 @@ struct delivery {
 	const struct urxe_seg *src;
 	struct urxe_seg dst[URXE_MAX_SGE];
 	uint64_t length; /* bytes to store after the completion is claimed */
-	bool travels; /* inline in that completion */
+	bool inline_in_cqe; /* inline in that completion */
 	enum ibv_wc_status status;
 };
 
@@ -447,8 +448,8 @@ static bool bytes_are_here(const struct urxe_seg *s, uint64_t length)
  * (d->length).
  */
 static enum response receive_begin(struct urxe_qp *qp, struct urxe_conn *c,
-				   const struct taken *t, uint64_t length,
-				   struct delivery *d)
+				   const struct stored_receive *t,
+				   uint64_t length, struct delivery *d)
 {
 	enum response resp;
 	struct reach how;
@@ -465,8 +466,9 @@ static enum response receive_begin(struct urxe_qp *qp, struct urxe_conn *c,
 		guard_name(qp->guard,
 			   GUARD_RECEIVE | GUARD_ONE_KEY(t->sge[0].lkey));
 	if (likely(bytes_are_here(d->src, length))) {
-		d->travels = !how.mapped && receive_may_travel(qp, c, length);
-		if (how.here || d->travels) {
+		d->inline_in_cqe = !how.mapped &&
+				   receive_may_be_inline(qp, c, length);
+		if (how.here || d->inline_in_cqe) {
 			d->length = length;
 			d->status = IBV_WC_SUCCESS;
 			return RESP_ACK;
@@ -486,7 +488,7 @@ static enum response receive_begin(struct urxe_qp *qp, struct urxe_conn *c,
 static void receive_finish(struct delivery *d, struct urxe_context *ctx,
 			   struct urxe_cqe *e)
 {
-	if (d->travels) {
+	if (d->inline_in_cqe) {
 		d->dst[0].ptr = (char *)e->data;
 		d->dst[0].len = d->length;
 		e->inline_len = d->length;
@@ -504,7 +506,7 @@ static void receive_finish(struct delivery *d, struct urxe_context *ctx,
  * owner that has no receive left only polls or sleeps, so the poller must run
  * rq_recover().
  */
-static void receive_return(struct urxe_conn *c, const struct taken *t)
+static void receive_return(struct urxe_conn *c, const struct stored_receive *t)
 {
 	uint32_t index = t->index + 1;
 
@@ -513,10 +515,10 @@ static void receive_return(struct urxe_conn *c, const struct taken *t)
 		return;
 	}
 	/*
-	 * dev->deaths also counts returned receives: make the owner run
+	 * dev->recover_gen also counts returned receives: make the owner run
 	 * rq_recover()
 	 */
-	fabric_count_death(c->peer->fabric);
+	fabric_request_recovery(c->peer->fabric);
 	cq_attention(&c->rx.cq);
 	c->returned_psn = load_relaxed(&c->sh->epsn) + 1;
 }
@@ -540,7 +542,8 @@ static const uint8_t wc_flags[] = {
 };
 
 /* Encode the queue slot that the completion releases. */
-static uint32_t receive_wqe(const struct urxe_rx *rx, const struct taken *t)
+static uint32_t receive_wqe(const struct urxe_rx *rx,
+			    const struct stored_receive *t)
 {
 	if (rx->srq)
 		return URXE_WQE_SRQ(rx->srq_index, t->ticket);
@@ -559,7 +562,7 @@ static bool receive_is_answered(const struct urxe_qp *qp,
 	uint32_t uses;
 	bool ok;
 
-	if (!is_send(opcode) || !p || receive_may_travel(qp, c, length))
+	if (!is_send(opcode) || !p || receive_may_be_inline(qp, c, length))
 		return true;
 	if (unlikely(!load_relaxed(&p->probed)))
 		transfer_probe(p);
@@ -582,7 +585,7 @@ static bool receive_is_answered(const struct urxe_qp *qp,
  */
 static inline bool __attribute__((always_inline))
 receive_complete(const struct urxe_qp *qp, struct urxe_conn *c,
-		 const struct urxe_wqe *w, const struct taken *t,
+		 const struct urxe_wqe *w, const struct stored_receive *t,
 		 uint64_t length, uint8_t grh, enum ibv_wc_status failed,
 		 struct receipt *rc)
 {
@@ -625,11 +628,11 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 	uint64_t length = w->length + (grh ? GRH_BYTES : 0);
 	struct delivery d;
 	enum response resp;
-	struct taken t;
+	struct stored_receive t;
 
 	d.src = src;
 	d.length = 0;
-	d.travels = false;
+	d.inline_in_cqe = false;
 	d.status = failed;
 	rc->conn = NULL;
 	rc->notify = false;
@@ -660,13 +663,14 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 /* ------------------------------------------------------- in parts */
 
 enum response responder_take(const struct urxe_qp *qp, struct urxe_conn *c,
-			     const struct urxe_wqe *w, struct taken *t)
+			     const struct urxe_wqe *w, struct stored_receive *t)
 {
 	return receive_take(qp, c, w, w->length, t);
 }
 
 /* Copy @t to @rest without the first @off bytes of its SGEs. */
-static void taken_skip(const struct taken *t, uint64_t off, struct taken *rest)
+static void stored_receive_skip(const struct stored_receive *t, uint64_t off,
+				struct stored_receive *rest)
 {
 	uint32_t i;
 
@@ -682,12 +686,12 @@ static void taken_skip(const struct taken *t, uint64_t off, struct taken *rest)
 }
 
 enum response responder_place(struct urxe_qp *qp, struct urxe_conn *c,
-			      const struct taken *t, uint64_t off,
+			      const struct stored_receive *t, uint64_t off,
 			      const struct urxe_seg *src,
 			      enum ibv_wc_status *failed)
 {
 	struct urxe_seg dst[URXE_MAX_SGE];
-	struct taken rest;
+	struct stored_receive rest;
 	struct reach how;
 
 	if (off > t->total || src->len > t->total - off) {
@@ -695,7 +699,7 @@ enum response responder_place(struct urxe_qp *qp, struct urxe_conn *c,
 		*failed = IBV_WC_LOC_LEN_ERR;
 		return RESP_NAK_INVALID;
 	}
-	taken_skip(t, off, &rest);
+	stored_receive_skip(t, off, &rest);
 	*failed = IBV_WC_LOC_PROT_ERR;
 	if (!receive_scatter(c, &rest, src->len, dst, &how))
 		return RESP_NAK_OPERATION;
@@ -704,7 +708,7 @@ enum response responder_place(struct urxe_qp *qp, struct urxe_conn *c,
 
 enum response responder_complete(struct urxe_qp *qp, struct urxe_conn *c,
 				 const struct urxe_wqe *w,
-				 const struct taken *t,
+				 const struct stored_receive *t,
 				 enum ibv_wc_status failed, struct receipt *rc)
 {
 	rc->conn = NULL;
@@ -766,7 +770,7 @@ bool responder_take_next(struct urxe_qp *qp, const struct ibv_send_wr *wr,
 	return true;
 }
 
-void responder_stand_behind(struct receipt *rc, struct urxe_cqe_ref *own)
+void responder_order_after(struct receipt *rc, struct urxe_cqe_ref *own)
 {
 	const size_t fields = offsetof(struct urxe_cqe, wr_id);
 	struct cq_slot first = rc->ref.slot, second = own->slot;

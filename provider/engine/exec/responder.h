@@ -82,8 +82,8 @@ void responder_wait_receive(struct urxe_conn *c, uint32_t slot);
  * Resolve the destination of a SEND of that length, without taking the
  * receive.  RESP_OTHER: the queue has other requesters, which could take it.
  */
-enum response responder_foresee(struct urxe_conn *c, uint64_t length,
-				struct urxe_seg dst[URXE_MAX_SGE]);
+enum response responder_resolve_receive(struct urxe_conn *c, uint64_t length,
+					struct urxe_seg dst[URXE_MAX_SGE]);
 
 /* A receive that was taken and filled, with its claimed completion. */
 struct receipt {
@@ -117,7 +117,7 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
  * responder_complete().  This is the receive that was taken, copied from its
  * slot.
  */
-struct taken {
+struct stored_receive {
 	uint64_t wr_id;
 	uint32_t index;
 	uint16_t num_sge, ticket;
@@ -130,13 +130,14 @@ struct taken {
  * of responder_receive().
  */
 enum response responder_take(const struct urxe_qp *qp, struct urxe_conn *c,
-			     const struct urxe_wqe *w, struct taken *t);
+			     const struct urxe_wqe *w,
+			     struct stored_receive *t);
 /*
  * Copy src to the receive, at offset off.  Keys are looked up each time.  If
  * the response is a NAK, the caller completes the receive with *failed.
  */
 enum response responder_place(struct urxe_qp *qp, struct urxe_conn *c,
-			      const struct taken *t, uint64_t off,
+			      const struct stored_receive *t, uint64_t off,
 			      const struct urxe_seg *src,
 			      enum ibv_wc_status *failed);
 /*
@@ -145,7 +146,7 @@ enum response responder_place(struct urxe_qp *qp, struct urxe_conn *c,
  */
 enum response responder_complete(struct urxe_qp *qp, struct urxe_conn *c,
 				 const struct urxe_wqe *w,
-				 const struct taken *t,
+				 const struct stored_receive *t,
 				 enum ibv_wc_status failed, struct receipt *rc);
 
 /* The next receive to be taken, for the fast path (direct_send.c). */
@@ -172,7 +173,7 @@ bool responder_take_next(struct urxe_qp *qp, const struct ibv_send_wr *wr,
  * Swap the entries of two claimed completions of the same CQ: own, the send
  * completion, was claimed later but has to precede the receive completion.
  */
-void responder_stand_behind(struct receipt *rc, struct urxe_cqe_ref *own);
+void responder_order_after(struct receipt *rc, struct urxe_cqe_ref *own);
 /* Publish the receive completion. */
 void responder_publish(struct receipt *rc);
 

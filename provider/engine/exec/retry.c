@@ -76,7 +76,7 @@ static uint64_t retry_qp(struct urxe_qp *qp, uint64_t now)
 
 	if (qp->stall.kind != STALL_NONE)
 		stall_retry(qp, now);
-	if (unlikely(qp->flying))
+	if (unlikely(qp->in_flight))
 		next = qp->transport->progress(qp, now);
 	if (qp->stall.kind == STALL_TRANSPORT && now + TRANSPORT_POLL_NS < next)
 		next = now + TRANSPORT_POLL_NS;
@@ -96,7 +96,7 @@ static uint64_t retry_qp_and_leave(struct urxe_qp *qp, uint64_t now)
 	struct urxe_context *ctx = qp->ctx;
 	uint64_t next = UINT64_MAX;
 
-	if (qp->stall.kind == STALL_NONE && !qp->flying) {
+	if (qp->stall.kind == STALL_NONE && !qp->in_flight) {
 		qp_leave(qp);
 		return next;
 	}
@@ -142,7 +142,7 @@ static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 		exchange_seq_cst(&cq->sh->attention, 0);
 		flush_cq(cq);
 		rq_recover(cq->ctx);
-		if (rq_deaths(cq->ctx))
+		if (rq_needs_recovery(cq->ctx))
 			flush_later(cq);
 	}
 	if (!load_relaxed(&cq->stalled))
@@ -165,8 +165,8 @@ void retry_progress(struct urxe_cq *cq)
 	retry_cq(cq, clock_now());
 	pthread_mutex_unlock(&cq->ctx->lock);
 	event_resend(cq->ctx);
-	if (unlikely(load_relaxed(&cq->ctx->unserved)))
-		service_stand_in(cq->ctx, cq->sh);
+	if (unlikely(load_relaxed(&cq->ctx->no_service_thread)))
+		service_run_by_poller(cq->ctx, cq->sh);
 }
 
 uint64_t retry_all(struct urxe_context *ctx)

@@ -23,9 +23,9 @@
  * Interval in ns of liveness checks if a peer cannot be watched, or a process
  * has died.
  */
-#define LIFE_CHECK_NS 100000000ull
+#define LIVENESS_CHECK_NS 100000000ull
 /* Interval in ns of liveness checks if all peers are watched. */
-#define LIFE_DOUBT_NS EVENT_COUNT_NAP
+#define LIVENESS_RECHECK_NS EVENT_COUNT_NAP
 
 /*
  * Verify this context's guards. A destroyer in another process requested it
@@ -51,10 +51,11 @@ static void round_check_guards(struct urxe_context *ctx)
 /* Return the interval of liveness checks in ns. */
 static uint64_t round_period(const struct urxe_context *ctx, bool woken)
 {
-	return woken && !rq_deaths(ctx) ? LIFE_DOUBT_NS : LIFE_CHECK_NS;
+	return woken && !rq_needs_recovery(ctx) ? LIVENESS_RECHECK_NS :
+						  LIVENESS_CHECK_NS;
 }
 
-uint64_t round_run(struct urxe_context *ctx, uint64_t *life, bool woken)
+uint64_t round_run(struct urxe_context *ctx, uint64_t *liveness, bool woken)
 {
 	uint64_t next = retry_all(ctx), held, kept, now;
 
@@ -66,17 +67,17 @@ uint64_t round_run(struct urxe_context *ctx, uint64_t *life, bool woken)
 	if (held < next)
 		next = held;
 	now = clock_now();
-	if (*life > now + round_period(ctx, woken))
-		*life = now + round_period(ctx, woken);
-	if (now >= *life || load_relaxed(&ctx->arena->look_after)) {
-		exchange_acq_rel(&ctx->arena->look_after, 0);
-		peer_look_after();
+	if (*liveness > now + round_period(ctx, woken))
+		*liveness = now + round_period(ctx, woken);
+	if (now >= *liveness || load_relaxed(&ctx->arena->files_unused)) {
+		exchange_acq_rel(&ctx->arena->files_unused, 0);
+		peers_check();
 		pthread_mutex_lock(&ctx->lock);
 		rq_recover(ctx);
 		pthread_mutex_unlock(&ctx->lock);
-		*life = now + round_period(ctx, woken);
+		*liveness = now + round_period(ctx, woken);
 	}
-	if (peer_any_foreign() && *life < next)
-		next = *life;
+	if (peer_any_foreign() && *liveness < next)
+		next = *liveness;
 	return next;
 }

@@ -9,4 +9,4 @@
  * *life is the time of the next liveness check.  woken: the exit of any peer
  * wakes the calling thread.  context_open() stores this in ctx->round.
  */
-uint64_t round_run(struct urxe_context *ctx, uint64_t *life, bool woken);
+uint64_t round_run(struct urxe_context *ctx, uint64_t *liveness, bool woken);

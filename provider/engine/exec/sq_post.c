@@ -86,7 +86,7 @@ static int sq_push(struct urxe_qp *qp, const struct ibv_send_wr *wr)
 
 /* Log why sq_push() refused a WR, if URXE_LOG is set. */
 static void __attribute__((cold))
-sq_explain(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
+sq_log_refusal(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 {
 	const struct urxe_sq *sq = &qp->sq;
 	const unsigned int qpn = qp->qpn;
@@ -124,7 +124,7 @@ sq_refused(struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 	if (err == ENOMEM && qp->sq.ring)
 		wait_full(qp);
 	if (urxe_log_on)
-		sq_explain(qp, wr, err);
+		sq_log_refusal(qp, wr, err);
 }
 
 static int __attribute__((cold, noinline))

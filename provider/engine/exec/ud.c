@@ -85,8 +85,8 @@ static struct urxe_conn *ud_destination(struct urxe_qp *qp, uint32_t qpn)
 	struct urxe_conn *c = &qp->dests[qpn % UD_DESTS];
 
 	if (likely(c->peer && c->qpn == qpn)) {
-		conn_turn_to(qp, c, GUARD_SEND);
-		if (!conn_is_anothers(c))
+		conn_retarget(qp, c, GUARD_SEND);
+		if (!conn_qpn_is_reused(c))
 			return c;
 	}
 	conn_drop(c);
@@ -118,7 +118,7 @@ static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
 
 	rc->conn = NULL;
 	rc->notify = false;
-	if (!c || !conn_listens(c, qkey))
+	if (!c || !conn_accepts_datagram(c, qkey))
 		return;
 	observe(OBSERVE_ARRIVES, qp, w, qpn);
 	resp = responder_receive(qp, c, w, src, grh, IBV_WC_SUCCESS, rc);
@@ -186,7 +186,7 @@ void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
 	}
 	n = mcast_members(dev, w->ud.av.dgid, members);
 	for (i = 0; i < n; i++) {
-		if (members[i] == qp->qpn && qp->deaf_to_itself)
+		if (members[i] == qp->qpn && qp->block_own_mcast)
 			continue;
 		/*
 		 * publish the previous one: ud_destination() may drop its

@@ -30,7 +30,7 @@
 struct known {
 	uint64_t dev, ino; /* ino 0: free */
 	int fd; /* NO_FD: the scan found none */
-	uint32_t asked; /* registrations without a descriptor */
+	uint32_t lookups; /* registrations without a descriptor */
 };
 
 /* Hash table with open addressing, at most half full. */
@@ -87,7 +87,7 @@ static void table_put(uint64_t dev, uint64_t ino, int fd)
 	k = table_at(dev, ino);
 	count += !k->ino;
 	if (!k->ino || fd >= 0)
-		k->asked = 1;
+		k->lookups = 1;
 	k->dev = dev;
 	k->ino = ino;
 	k->fd = fd;
@@ -159,10 +159,10 @@ static bool is_nameless(const struct vma *v)
 	       !strncmp(v->path, "/SYSV", 5);
 }
 
-/* Whether @asked is a power of two. */
-static bool is_time(uint32_t asked)
+/* Whether @lookups is a power of two. */
+static bool is_power_of_two(uint32_t lookups)
 {
-	return !(asked & (asked - 1));
+	return !(lookups & (lookups - 1));
 }
 
 int descriptor_find(const struct vma *v, bool sure)
@@ -177,7 +177,8 @@ int descriptor_find(const struct vma *v, bool sure)
 		k = table_at(v->dev, v->ino);
 	if (k && k->ino && k->fd >= 0 && descriptor_is(k->fd, v))
 		fd = k->fd;
-	else if (!k || !k->ino || k->fd >= 0 || sure || is_time(++k->asked))
+	else if (!k || !k->ino || k->fd >= 0 || sure ||
+		 is_power_of_two(++k->lookups))
 		fd = find_anew(v);
 	pthread_mutex_unlock(&lock);
 	errno = saved;

@@ -6,7 +6,7 @@
  * address space of the peer (path 3).
  *
  * mem_reach_file() is called by requesters and by pollers, from mem_reach().
- * mem_give_back() is called by the service thread. map_lock serializes
+ * mem_unmap_unused() is called by the service thread. map_lock serializes
  * mapping and unmapping.
  */
 #include <errno.h>
@@ -144,7 +144,7 @@ static uint32_t file_made(const struct urxe_file *file)
 }
 
 /* Unmap files of older generations. map_lock is held. */
-static void files_give_back(struct urxe_peer *peer)
+static void files_unmap_old(struct urxe_peer *peer)
 {
 	struct urxe_mapped_file *t = load_acquire(&peer->files);
 	unsigned int i;
@@ -156,12 +156,12 @@ static void files_give_back(struct urxe_peer *peer)
 			file_unmap(&t[i]);
 }
 
-void mem_give_back(struct urxe_peer *peer)
+void mem_unmap_unused(struct urxe_peer *peer)
 {
 	if (!load_relaxed(&peer->files))
 		return;
 	pthread_mutex_lock(&map_lock);
-	files_give_back(peer);
+	files_unmap_old(peer);
 	pthread_mutex_unlock(&map_lock);
 }
 
@@ -174,7 +174,7 @@ static void file_map(struct urxe_peer *peer, struct urxe_mapped_file *m,
 
 	pthread_mutex_lock(&map_lock);
 	if (load_relaxed(&m->made) != made) {
-		files_give_back(peer);
+		files_unmap_old(peer);
 		ptr = file_map_new(file, peer_pids_known(peer), &size);
 		store_relaxed(&m->size, size);
 		store_relaxed(&m->ptr, ptr);

@@ -105,7 +105,7 @@ void mem_reach_file(struct urxe_peer *peer, const struct urxe_key *k,
 /* Unmap all files of a peer that is freed. */
 void mem_unmap_files(struct urxe_peer *peer);
 /* Unmap files of peer that contain no MR any more. */
-void mem_give_back(struct urxe_peer *peer);
+void mem_unmap_unused(struct urxe_peer *peer);
 /*
  * Write k's file to stable storage (fdatasync()).  0, -ENXIO if k is not in a
  * file, -EIO if the file cannot be opened here, or -errno.

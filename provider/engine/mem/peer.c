@@ -242,7 +242,7 @@ bool peer_any_foreign(void)
 	return any;
 }
 
-bool peer_doubt(struct urxe_peer *p)
+bool peer_check_dead(struct urxe_peer *p)
 {
 	uint32_t id = load_relaxed(&p->owner);
 
@@ -254,7 +254,7 @@ bool peer_doubt(struct urxe_peer *p)
 	return false;
 }
 
-bool peer_pid_lives(struct urxe_peer *p, int32_t pid)
+bool peer_pid_is_alive(struct urxe_peer *p, int32_t pid)
 {
 	uint32_t i, id = load_relaxed(&p->owner);
 
@@ -270,7 +270,7 @@ bool peer_pid_lives(struct urxe_peer *p, int32_t pid)
 	return true;
 }
 
-void peer_look_after(void)
+void peers_check(void)
 {
 	struct urxe_peer *p;
 
@@ -278,7 +278,7 @@ void peer_look_after(void)
 	for (p = peers; p; p = p->next) {
 		if (p->fd >= 0 && !arena_fd_alive(p->fd))
 			fabric_reap_one(p->fabric, p->slot, p->gen);
-		mem_give_back(p);
+		mem_unmap_unused(p);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -309,7 +309,7 @@ static bool watch_process(struct peer_watch *w, struct urxe_fabric *f,
 }
 
 /* Return whether the context was reaped: there is no process to watch. */
-static bool peer_is_over(const struct urxe_peer *p)
+static bool peer_is_reaped(const struct urxe_peer *p)
 {
 	const struct urxe_ctx_slot *c = &p->fabric->dev->ctx[p->slot];
 
@@ -335,7 +335,7 @@ bool peer_watch(struct peer_watch *w)
 	w->n = 0;
 	pthread_mutex_lock(&lock);
 	for (p = peers; p && all; p = p->next)
-		all = peer_is_over(p) ||
+		all = peer_is_reaped(p) ||
 		      watch_process(w, p->fabric, peer_process(p));
 	pthread_mutex_unlock(&lock);
 	if (!all)

@@ -59,31 +59,31 @@ void peer_hold(struct urxe_peer *p);
 bool peer_is_own(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 
 /* Slow path of peer_has_died(): ask the kernel. */
-bool peer_doubt(struct urxe_peer *p);
+bool peer_check_dead(struct urxe_peer *p);
 
 /*
  * Has the process of the context exited?  If other processes use the context
- * as well, its end is detected later, by peer_look_after().
+ * as well, its end is detected later, by peers_check().
  */
 static inline bool peer_has_died(struct urxe_peer *p)
 {
 	uint32_t id = load_relaxed(&p->owner);
 
 	return unlikely(id && !process_seems_alive(p->process, id)) &&
-	       peer_doubt(p);
+	       peer_check_dead(p);
 }
 
 /*
  * Is pid a live process that uses the context, so that a key may name it?
  * pid is of this process's PID namespace.  A reused PID does not match.
  */
-bool peer_pid_lives(struct urxe_peer *p, int32_t pid);
+bool peer_pid_is_alive(struct urxe_peer *p, int32_t pid);
 
 /*
  * Reap contexts whose processes have died, and unmap files that are not
  * needed.  Called by the service thread.
  */
-void peer_look_after(void);
+void peers_check(void);
 /*
  * Does any part of [va, va + len) of this process lie in a private MR, which
  * peers do not map?

@@ -131,14 +131,14 @@ int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
 }
 
 /* Request other contexts to unmap the files of this context. */
-static void file_ask_back(struct urxe_context *ctx)
+static void file_request_unmap(struct urxe_context *ctx)
 {
 	struct urxe_arena *a = ctx->arena;
 	uint32_t slot;
 
 	for (slot = 0; slot < URXE_MAX_CTX; slot++)
 		if (bitmap_test(a->mappers, slot) && slot != ctx->slot &&
-		    !service_ask_back(ctx->fabric, slot))
+		    !service_request_unmap(ctx->fabric, slot))
 			bitmap_clear(a->mappers, slot, 1);
 }
 
@@ -160,5 +160,5 @@ void file_put(struct urxe_context *ctx, uint32_t index)
 	} while (
 		!cas_acq_rel(&f->refs, &word, URXE_FILE_REFS(made, count - 1)));
 	if (count == 1)
-		file_ask_back(ctx);
+		file_request_unmap(ctx);
 }

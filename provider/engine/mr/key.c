@@ -27,14 +27,14 @@
 #define KEYS_PER_PAGE (URXE_PAGE / sizeof(struct urxe_key))
 
 /* Number of entries that have memory, also if @high is damaged. */
-static uint32_t key_sound(uint32_t high)
+static uint32_t key_memory(uint32_t high)
 {
 	return high <= URXE_MAX_KEY ? high / KEYS_PER_PAGE * KEYS_PER_PAGE : 0;
 }
 
 static uint32_t key_count(const struct urxe_arena *a)
 {
-	return key_sound(load_relaxed(&a->key_high));
+	return key_memory(load_relaxed(&a->key_high));
 }
 
 /* Reserve memory for the table up to @index.  0 or -errno. */
@@ -44,7 +44,7 @@ static int key_grow(struct urxe_context *ctx, uint32_t index)
 	uint32_t sound, high = load_relaxed(&a->key_high);
 	int ret;
 
-	while (index >= (sound = key_sound(high))) {
+	while (index >= (sound = key_memory(high))) {
 		ret = arena_reserve(ctx->cmd_fd,
 				    (char *)&a->key[sound] - (char *)a,
 				    URXE_PAGE);
@@ -63,7 +63,7 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 	struct urxe_arena *a = ctx->arena;
 	uint32_t i, limit;
 
-	*err = process_show_life(ctx->fabric);
+	*err = process_publish_liveness(ctx->fabric);
 	if (!*err)
 		*err = fabric_obj_get(ctx->fabric, ctx->slot, obj);
 	if (*err)

@@ -26,7 +26,7 @@
  * read completions that were not polled.  False: another thread is between
  * ibv_start_poll and ibv_end_poll, which may take long.
  */
-static bool look_begin(struct urxe_cq *cq, bool *locked)
+static bool scan_begin(struct urxe_cq *cq, bool *locked)
 {
 	*locked = !cq->single_threaded && !cq_in_batch(cq);
 	while (*locked && !mutex_trylock(&cq->lock)) {
@@ -38,7 +38,7 @@ static bool look_begin(struct urxe_cq *cq, bool *locked)
 	return true;
 }
 
-static void look_end(struct urxe_cq *cq, bool locked)
+static void scan_end(struct urxe_cq *cq, bool locked)
 {
 	gate_leave(&cq->gate);
 	if (locked)
@@ -50,8 +50,8 @@ static void look_end(struct urxe_cq *cq, bool locked)
  * (skip + 1)-th that an arming of this kind applies to.  Return its index
  * plus 1, or 0 if there is none.
  */
-static uint32_t look_for(const struct urxe_cq *cq, uint32_t i, uint32_t skip,
-			 uint32_t kind)
+static uint32_t scan_find(const struct urxe_cq *cq, uint32_t i, uint32_t skip,
+			  uint32_t kind)
 {
 	const struct urxe_cqe *e;
 
@@ -64,7 +64,7 @@ static uint32_t look_for(const struct urxe_cq *cq, uint32_t i, uint32_t skip,
 }
 
 /* Number of completions that were announced and not polled. */
-static uint32_t look_announced(const struct urxe_cq *cq)
+static uint32_t scan_announced(const struct urxe_cq *cq)
 {
 	int32_t n = (int32_t)(cq->announced - cq_polled(cq));
 
@@ -76,10 +76,10 @@ static uint32_t look_announced(const struct urxe_cq *cq)
  * completions, because they were polled or announced, in the form of an arm
  * word (URXE_ARM_KNOWING()).
  */
-static uint32_t look_known(const struct urxe_cq *cq)
+static uint32_t scan_known(const struct urxe_cq *cq)
 {
 	const struct urxe_backlog *b = cq->backlog;
-	uint32_t left = b ? b->count - b->head : 0, n = look_announced(cq);
+	uint32_t left = b ? b->count - b->head : 0, n = scan_announced(cq);
 
 	return URXE_ARM_KNOWING(cq->head + (n > left ? n - left : 0));
 }
@@ -90,14 +90,14 @@ static uint32_t look_known(const struct urxe_cq *cq)
  * arm word: either the completion is found here, or its producer finds the CQ
  * armed (Dekker handshake).
  */
-static bool look_for_unannounced(const struct urxe_cq *cq, uint32_t kind)
+static bool scan_find_unannounced(const struct urxe_cq *cq, uint32_t kind)
 {
 	int32_t under_way = (int32_t)(load_acquire(&cq->sh->comp_events) -
 				      load_relaxed(&cq->sh->comp_fetched));
 
 	atomic_thread_fence(memory_order_seq_cst);
-	return look_for(cq, look_announced(cq),
-			under_way > 0 ? (uint32_t)under_way : 0, kind);
+	return scan_find(cq, scan_announced(cq),
+			 under_way > 0 ? (uint32_t)under_way : 0, kind);
 }
 
 /*
@@ -140,15 +140,15 @@ static int cq_arm_as(struct urxe_cq *cq, enum urxe_arm want, bool kind)
 		return EAGAIN;
 	}
 	/* if that fails, a batch may end without seeing new completions */
-	looks = look_begin(cq, &locked);
+	looks = scan_begin(cq, &locked);
 	if (looks)
-		known = look_known(cq);
+		known = scan_known(cq);
 	want = cq_set_arm(cq, want, known);
 	store_relaxed(&cq->closely, true);
 	store_relaxed(&cq->armed_for, want);
-	fire = kind && (!looks || look_for_unannounced(cq, want));
+	fire = kind && (!looks || scan_find_unannounced(cq, want));
 	if (looks)
-		look_end(cq, locked);
+		scan_end(cq, locked);
 	/* a peer changed a QP before: no other event reports that */
 	if (load_seq_cst(&sh->attention) || (fire && !cq_hold_back(&cq->view)))
 		cq_fire(&cq->view, true);
@@ -171,10 +171,10 @@ void cq_arm_again(struct urxe_cq *cq)
 {
 	bool locked, left;
 
-	if (!look_begin(cq, &locked))
+	if (!scan_begin(cq, &locked))
 		return;
-	left = look_for(cq, 0, 0, load_relaxed(&cq->armed_for));
-	look_end(cq, locked);
+	left = scan_find(cq, 0, 0, load_relaxed(&cq->armed_for));
+	scan_end(cq, locked);
 	if (left && !cq_hold_back(&cq->view))
 		cq_fire(&cq->view, true);
 }
@@ -195,12 +195,13 @@ void cq_event_fetched(struct urxe_cq *cq)
 	fetch_add_relaxed(&cq->sh->comp_fetched, 1);
 	store_relaxed(&cq->closely, true);
 	poll_progress(cq); /* the event may be for a QP to flush */
-	if (!look_begin(cq, &locked))
+	if (!scan_begin(cq, &locked))
 		return; /* possibly one event too many later */
-	end = look_for(cq, look_announced(cq), 0, load_relaxed(&cq->armed_for));
+	end = scan_find(cq, scan_announced(cq), 0,
+			load_relaxed(&cq->armed_for));
 	if (end)
 		cq->announced = cq_polled(cq) + end;
-	look_end(cq, locked);
+	scan_end(cq, locked);
 }
 
 void cq_batch_event(struct urxe_cq *cq)
@@ -210,7 +211,7 @@ void cq_batch_event(struct urxe_cq *cq)
 
 	cq->batch_event = URXE_ARM_NONE;
 	gate_enter(&cq->gate);
-	left = look_for(cq, 0, 0, kind);
+	left = scan_find(cq, 0, 0, kind);
 	gate_leave(&cq->gate);
 	if (left && !cq_hold_back(&cq->view))
 		cq_fire(&cq->view, true);

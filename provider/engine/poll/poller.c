@@ -146,7 +146,7 @@ static void poll_place(struct urxe_context *ctx, uint32_t pd,
  * It is released after the completion's entry. So the next WR posted to that
  * slot finds room for its completion even in a CQ that is just large enough.
  */
-struct place {
+struct slot_release {
 	_Atomic uint32_t *tail;
 	uint32_t end;
 	struct urxe_kept *kept;
@@ -156,7 +156,7 @@ struct place {
 /* Complete a receive of a queue that several requesters consume. */
 static void poll_settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
 			     uint32_t pd, uint32_t ticket, struct urxe_cqe *e,
-			     struct place *p)
+			     struct slot_release *p)
 {
 	p->rq = rq;
 	p->kept = rq_kept(rq, ticket);
@@ -166,7 +166,7 @@ static void poll_settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
 
 /* Complete a receive of an SRQ. Return false if its QP was destroyed. */
 static bool __attribute__((noinline))
-poll_settle_srq(struct urxe_cq *cq, struct urxe_cqe *e, struct place *p)
+poll_settle_srq(struct urxe_cq *cq, struct urxe_cqe *e, struct slot_release *p)
 {
 	struct urxe_srq *srq = context_srq(cq->ctx, URXE_WQE_INDEX(e->wqe));
 
@@ -182,8 +182,8 @@ poll_settle_srq(struct urxe_cq *cq, struct urxe_cqe *e, struct place *p)
  * Release the queue up to p->end, unless p->end is beyond what the queue can
  * hold (damaged entry).
  */
-static inline void poll_settle_tail(struct place *p, _Atomic uint32_t *tail,
-				    uint32_t mask)
+static inline void poll_settle_tail(struct slot_release *p,
+				    _Atomic uint32_t *tail, uint32_t mask)
 {
 	if (likely(p->end - load_relaxed(tail) - 1 <= mask))
 		p->tail = tail;
@@ -194,7 +194,7 @@ static inline void poll_settle_tail(struct place *p, _Atomic uint32_t *tail,
  * false if the QP was destroyed.
  */
 static inline bool __attribute__((always_inline))
-poll_settle(struct urxe_cq *cq, struct urxe_cqe *e, struct place *p)
+poll_settle(struct urxe_cq *cq, struct urxe_cqe *e, struct slot_release *p)
 {
 	struct urxe_qp *qp;
 
@@ -231,17 +231,18 @@ static bool poll_is_damaged(const struct urxe_cq *cq, uint64_t claim)
 {
 	const struct cq_ring *r = &cq->ring;
 	uint64_t word = load_relaxed(&r->entry[cq->head & r->mask].word);
-	uint32_t told = load_acquire(r->head);
+	uint32_t published_head = load_acquire(r->head);
 
 	if ((cqe_pos(claim) - cq->head) & r->mask ||
 	    (cqe_pos(word) - cq->head) & r->mask ||
 	    cqe_state(word) != CQE_READY ||
 	    (cqe_state(claim) != CQE_CLAIMED &&
 	     cqe_state(claim) != CQE_MOVED) ||
-	    (int32_t)(told - cq->head) < 0)
+	    (int32_t)(published_head - cq->head) < 0)
 		return true;
 	return !load_relaxed(&cq->forked) &&
-	       (told != cq->head || (int32_t)(cqe_pos(claim) - cq->head) > 0);
+	       (published_head != cq->head ||
+		(int32_t)(cqe_pos(claim) - cq->head) > 0);
 }
 
 /*
@@ -302,7 +303,8 @@ struct urxe_cqe *poll_ring(struct urxe_cq *cq)
  * Release an entry, of the backlog or of the ring, and then the queue slots
  * that its WR occupied.
  */
-static inline void poll_release(struct urxe_cq *cq, const struct place *p)
+static inline void poll_release(struct urxe_cq *cq,
+				const struct slot_release *p)
 {
 	struct urxe_backlog *b = cq->backlog;
 
@@ -323,7 +325,8 @@ static inline void poll_release(struct urxe_cq *cq, const struct place *p)
  * Return the next completion, or NULL. The caller is inside the gate. It
  * reads the entry and then calls poll_release().
  */
-static inline struct urxe_cqe *poll_next(struct urxe_cq *cq, struct place *p)
+static inline struct urxe_cqe *poll_next(struct urxe_cq *cq,
+					 struct slot_release *p)
 {
 	struct urxe_cqe *e;
 
@@ -340,14 +343,14 @@ static inline struct urxe_cqe *poll_next(struct urxe_cq *cq, struct place *p)
 
 void poll_leaves_ring(struct urxe_cq *cq, struct urxe_cqe *e)
 {
-	struct place p;
+	struct slot_release p;
 
 	poll_settle(cq, e, &p);
 }
 
 bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)
 {
-	struct place p;
+	struct slot_release p;
 	struct urxe_cqe *e = poll_next(cq, &p);
 
 	if (!e)
@@ -395,7 +398,7 @@ poll_plain(struct urxe_cq *cq, const struct urxe_cqe *e, struct ibv_wc *wc)
 static bool __attribute__((noinline))
 poll_other(struct urxe_cq *cq, struct ibv_wc *wc)
 {
-	struct place p;
+	struct slot_release p;
 	struct urxe_cqe *e = poll_next(cq, &p);
 
 	if (!e)
@@ -468,7 +471,7 @@ void poll_waits(struct urxe_cq *cq)
 	if (load_relaxed(&cq->empty) < IDLE_POLLS)
 		return;
 	store_relaxed(&cq->empty, 0);
-	idle_give_way();
+	idle_yield();
 }
 
 /*
@@ -545,7 +548,7 @@ int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 
 void poll_drop(struct urxe_cq *cq)
 {
-	struct place p;
+	struct slot_release p;
 
 	if (!gate_trylock(&cq->gate))
 		return;

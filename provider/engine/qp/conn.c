@@ -4,9 +4,9 @@
  *
  * A struct urxe_conn is a cached view of a remote QP: its context, its shared
  * state, and the receive queue that it takes receives from (struct urxe_rx).
- * conn_open() resolves it, conn_ready() and conn_listens() check it before
- * each request, conn_drop() gives it back.  conn_break() is what a NAK does
- * to the remote QP.
+ * conn_open() resolves it, conn_ready() and conn_accepts_datagram() check it
+ * before each request, conn_drop() gives it back.  conn_break() is what a NAK
+ * does to the remote QP.
  *
  * Callers are the requester, with qp->lock held, and the wire server for
  * requests of other hosts.  The guard is raised and names the QP before its
@@ -16,7 +16,7 @@
  *
  * sh->conn contains both QPNs and the state of the remote QP.  It differs
  * from c->want if the QP was destroyed or is connected to another QP.  QPNs
- * are reused; conn_is_anothers() detects that.  If the remote QP does not
+ * are reused; conn_qpn_is_reused() detects that.  If the remote QP does not
  * exist, its process died or it is not in RTR, RTS, SQD or SQE, the response
  * is RESP_SILENCE, and the requester's timers decide.
  */
@@ -56,7 +56,7 @@ void conn_check(struct urxe_conn *c)
 	/* seq_cst: after the guard was raised, see presence.h */
 	if (c->peer &&
 	    ((load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS) != c->want ||
-	     conn_is_anothers(c)))
+	     conn_qpn_is_reused(c)))
 		conn_drop(c);
 }
 
@@ -151,8 +151,8 @@ static struct guard_rx rx_names_of_qp(const struct urxe_peer *p,
 	return n;
 }
 
-void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c,
-		  uint32_t uses)
+void conn_retarget(const struct urxe_qp *qp, const struct urxe_conn *c,
+		   uint32_t uses)
 {
 	struct guard_rx names;
 
@@ -161,7 +161,7 @@ void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c,
 		return;
 	names = rx_names(&c->rx);
 	guard_name(qp->guard, uses);
-	guard_turn_to(qp->guard, c->qpn, &names);
+	guard_retarget(qp->guard, c->qpn, &names);
 }
 
 /*
@@ -198,7 +198,7 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 		return false;
 	sh = &p->arena->qp[qpn_index(qpn)];
 	names = rx_names_of_qp(p, sh);
-	guard_turn_to(qp->guard, qpn, &names);
+	guard_retarget(qp->guard, qpn, &names);
 	/*
 	 * seq_cst: after the guard names the QP, see presence.h.  The slot
 	 * may belong to a new QP that is being created, so compare the QPN.
@@ -225,7 +225,7 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	c->qpn = qpn;
 	c->pd = sh->pd;
 	c->want = URXE_CONN(qpn, dest, 0);
-	c->heard = URXE_CONN(qpn, dest, IBV_QPS_RTS);
+	c->want_rts = URXE_CONN(qpn, dest, IBV_QPS_RTS);
 	c->made = URXE_PATH_QPS(load_relaxed(&sh->path));
 	c->path = 0;
 	c->allows = 0;
@@ -250,7 +250,7 @@ static bool conn_has_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 	       load_relaxed(&owner->state) == URXE_CTX_LIVE;
 }
 
-bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
+bool conn_use_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
 	uint32_t slot = URXE_SRQN_CTX(srqn);
@@ -273,7 +273,7 @@ bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 				   .srq = URXE_SRQN_INDEX(srqn),
 				   .cq = hint_load(srq->cq),
 				   .pd = hint_load(srq->pd) };
-	guard_turn_to(qp->guard, c->qpn, &names);
+	guard_retarget(qp->guard, c->qpn, &names);
 	if (!rx_view_srq(&c->rx, p, names.srq, names.cq)) {
 		peer_put(p);
 		return false;
@@ -290,7 +290,7 @@ bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 	return true;
 }
 
-bool conn_hears(struct urxe_conn *c, uint64_t word)
+bool conn_can_receive(struct urxe_conn *c, uint64_t word)
 {
 	switch (URXE_CONN_STATE(word)) {
 	case IBV_QPS_RTR:
@@ -316,7 +316,7 @@ conn_ready_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn,
 {
 	if (in_use && !conn_has_srq(qp, c, srqn))
 		return RESP_OTHER;
-	if (!conn_turn_to_srq(qp, c, srqn)) {
+	if (!conn_use_srq(qp, c, srqn)) {
 		why_note(NO_SRQ, srqn, c->qpn);
 		return RESP_NAK_INVALID;
 	}
@@ -369,8 +369,7 @@ conn_check_path(struct urxe_qp *qp, struct urxe_conn *c,
 	return RESP_NAK_INVALID;
 }
 
-static void __attribute__((cold, noinline))
-note_nobody(const struct urxe_qp *qp)
+static void __attribute__((cold, noinline)) note_no_qp(const struct urxe_qp *qp)
 {
 	why_note(NO_QP, qp->attr.dest_qp_num, qp->qpn);
 }
@@ -388,12 +387,13 @@ note_psn(const struct urxe_qp *qp, const struct urxe_conn *c, uint32_t epsn)
 }
 
 static enum response __attribute__((cold, noinline))
-conn_is_deaf(const struct urxe_qp *qp, const struct urxe_conn *c, uint64_t word)
+conn_not_receiving(const struct urxe_qp *qp, const struct urxe_conn *c,
+		   uint64_t word)
 {
 	if (load_relaxed(&qp->ctx->fabric->dev->port_state) != URXE_PORT_ACTIVE)
 		why_note(PORT_DOWN, 0);
 	else
-		why_note(DEAF, c->qpn, URXE_CONN_STATE(word));
+		why_note(PEER_STATE, c->qpn, URXE_CONN_STATE(word));
 	return RESP_SILENCE;
 }
 
@@ -414,7 +414,7 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 
 	if (unlikely(!c->peer) &&
 	    !conn_open(qp, c, qp->attr.dest_qp_num, qp->qpn)) {
-		note_nobody(qp);
+		note_no_qp(qp);
 		return RESP_SILENCE;
 	}
 	if (peer_has_died(c->peer)) {
@@ -423,11 +423,11 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 	}
 	/* seq_cst: after the guard was raised, see presence.h */
 	word = load_seq_cst(&c->sh->conn);
-	if (conn_is_anothers(c)) {
+	if (conn_qpn_is_reused(c)) {
 		if (in_use)
 			return RESP_OTHER;
 		if (!conn_reopen(qp, c)) {
-			note_nobody(qp);
+			note_no_qp(qp);
 			return RESP_SILENCE;
 		}
 		word = load_seq_cst(&c->sh->conn);
@@ -436,14 +436,14 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 		if (in_use)
 			return RESP_OTHER;
 		conn_drop(c);
-		note_nobody(qp);
+		note_no_qp(qp);
 		return RESP_SILENCE;
 	}
 	if (unlikely(load_relaxed(&qp->ctx->fabric->dev->port_state) !=
 			     URXE_PORT_ACTIVE ||
 		     (URXE_CONN_STATE(word) != IBV_QPS_RTS &&
-		      !conn_hears(c, word))))
-		return conn_is_deaf(qp, c, word);
+		      !conn_can_receive(c, word))))
+		return conn_not_receiving(qp, c, word);
 	epsn = load_relaxed(&c->sh->epsn);
 	if (unlikely(load_acquire(&c->sh->path) != c->path)) {
 		/* after a reset and reconnect its receive queue is empty */
@@ -463,7 +463,7 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 	return conn_ready_srq(qp, c, w->srqn, in_use);
 }
 
-bool conn_listens(struct urxe_conn *c, uint32_t qkey)
+bool conn_accepts_datagram(struct urxe_conn *c, uint32_t qkey)
 {
 	uint64_t word = load_seq_cst(&c->sh->conn);
 
@@ -471,7 +471,7 @@ bool conn_listens(struct urxe_conn *c, uint32_t qkey)
 		conn_drop(c);
 		return false;
 	}
-	if (!conn_hears(c, word))
+	if (!conn_can_receive(c, word))
 		return false;
 	if (load_relaxed(&c->sh->qkey) == qkey)
 		return true;

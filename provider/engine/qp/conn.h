@@ -33,7 +33,7 @@ enum response {
 	/*
 	 * Not a response.  From moved_to(): the requester's own memory cannot
 	 * be accessed.  From conn_ready(): the connection or its SRQ has
-	 * changed.  From responder_foresee(): the queue has several
+	 * changed.  From responder_resolve_receive(): the queue has several
 	 * requesters
 	 */
 	RESP_OTHER,
@@ -75,7 +75,7 @@ struct urxe_conn {
 	struct urxe_peer *peer; /* NULL: not resolved */
 	struct urxe_qp_sh *sh;
 	uint64_t want; /* expected sh->conn, without its state ... */
-	uint64_t heard; /* ... and with state RTS */
+	uint64_t want_rts; /* ... and with state RTS */
 	uint32_t qpn, pd;
 	uint32_t srqn; /* XRC: number of the SRQ that rx is a view of */
 	uint32_t made; /* generation: URXE_PATH_QPS(sh->path) when resolved */
@@ -91,7 +91,7 @@ struct urxe_conn {
 	 * Write to receives of this process by process_vm_writev, which fails
 	 * where a store would fault: the program may have unmapped them
 	 */
-	bool doubts_memory;
+	bool copy_by_kernel;
 	/* 0, or PSN + 1 of the message whose receive went back to an SRQ */
 	uint32_t returned_psn;
 	const _Atomic uint32_t *port_state;
@@ -107,7 +107,7 @@ void conn_forget_direct(struct urxe_qp *qp);
  * Resolve QP qpn.  False if there is no such QP, its type does not match, or
  * its queues are not valid.  Also makes qp's guard name it.  dest is the QP
  * that its connection has to name, 0 for datagrams: conn_ready() and
- * conn_listens() check that.
+ * conn_accepts_datagram() check that.
  */
 bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	       uint32_t dest);
@@ -115,8 +115,8 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
  * Make qp's guard, which is raised, name c, and what is used of it (GUARD_*).
  * Called where one requester has several destinations.
  */
-void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c,
-		  uint32_t uses);
+void conn_retarget(const struct urxe_qp *qp, const struct urxe_conn *c,
+		   uint32_t uses);
 /* Make c unresolved, and drop its references. */
 void conn_drop(struct urxe_conn *c);
 
@@ -125,7 +125,7 @@ void conn_drop(struct urxe_conn *c);
  * Call this after loading sh->conn, while the guard is raised and names the
  * QP: the answer then stays true until the guard is lowered.
  */
-static inline bool conn_is_anothers(const struct urxe_conn *c)
+static inline bool conn_qpn_is_reused(const struct urxe_conn *c)
 {
 	/* acquire: see all that was initialized before the QP went live */
 	return unlikely(URXE_PATH_QPS(load_acquire(&c->sh->path)) != c->made);
@@ -136,19 +136,19 @@ static inline bool conn_is_anothers(const struct urxe_conn *c)
  * SQE).  word is the value of its conn.  Raises IBV_EVENT_COMM_EST for the
  * first packet in RTR (IB 11.6.3.1).
  */
-bool conn_hears(struct urxe_conn *c, uint64_t word);
+bool conn_can_receive(struct urxe_conn *c, uint64_t word);
 
 /*
  * XRC: make rx a view of SRQ srqn.  The rkeys of requests are then those of
  * the SRQ's context as well.  The guard is raised.  False if the XRC domain
  * of the QP has no such SRQ.
  */
-bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn);
+bool conn_use_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn);
 
 /*
  * Drop c if its QP was destroyed, reused or connected to another QP.  Call it
  * first in each critical section that uses c from an earlier one.  The socket
- * owner, when idle, calls it without raising a guard (server_look_after()).
+ * owner, when idle, calls it without raising a guard (server_check_cached()).
  */
 void conn_check(struct urxe_conn *c);
 
@@ -170,7 +170,7 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
  * Return whether the destination of a datagram accepts it.  Counts and logs a
  * Q_Key that does not match; drops c if the destination has changed or died.
  */
-bool conn_listens(struct urxe_conn *c, uint32_t qkey);
+bool conn_accepts_datagram(struct urxe_conn *c, uint32_t qkey);
 
 /*
  * Move the responder's QP to the error state because of a NAK, raise its

@@ -33,20 +33,20 @@ static inline void counters_flush(struct urxe_qp *qp)
 
 	if (!c->packets)
 		return;
-	if (!away && c->packets > c->away_packets) {
+	if (!away && c->packets > c->wire_packets) {
 		/* IB 16.1.3.5: data is counted in units of 32 bits */
 		counter_add(qp, URXE_CNT_XMIT_DATA,
-			    (c->bytes - c->away_bytes) / 4);
+			    (c->bytes - c->wire_bytes) / 4);
 		counter_add(qp, URXE_CNT_RCV_DATA,
-			    (c->bytes - c->away_bytes) / 4);
+			    (c->bytes - c->wire_bytes) / 4);
 		counter_add(qp, URXE_CNT_XMIT_PACKETS,
-			    c->packets - c->away_packets);
+			    c->packets - c->wire_packets);
 		counter_add(qp, URXE_CNT_RCV_PACKETS,
-			    c->packets - c->away_packets);
+			    c->packets - c->wire_packets);
 	}
 	store_relaxed(&qp->sh->sent_bytes,
 		      load_relaxed(&qp->sh->sent_bytes) + c->bytes);
-	c->bytes = (c->bytes - c->away_bytes) % 4;
-	c->packets = c->away_packets = c->away_bytes = 0;
+	c->bytes = (c->bytes - c->wire_bytes) % 4;
+	c->packets = c->wire_packets = c->wire_bytes = 0;
 	store_relaxed(&qp->sh->sq_psn, qp->psn & URXE_PSN_MASK);
 }

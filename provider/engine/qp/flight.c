@@ -5,17 +5,17 @@
 #include "wait.h"
 
 /*
- * Update qp->flying, which is true while a transport has outstanding WRs, and
- * the CQ's count of QPs that need progress.
+ * Update qp->in_flight, which is true while a transport has outstanding WRs,
+ * and the CQ's count of QPs that need progress.
  */
 static void flight_recount(struct urxe_qp *qp)
 {
-	bool flying = qp->transport && qp->sq.done != qp->sq.begun;
+	bool in_flight = qp->transport && qp->sq.done != qp->sq.begun;
 
-	if (flying == qp->flying)
+	if (in_flight == qp->in_flight)
 		return;
-	qp->flying = flying;
-	if (!flying) {
+	qp->in_flight = in_flight;
+	if (!in_flight) {
 		fetch_sub_relaxed(&qp->scq->stalled, 1);
 		return;
 	}
@@ -26,10 +26,10 @@ static void flight_recount(struct urxe_qp *qp)
 
 void flight_count(struct urxe_qp *qp)
 {
-	bool flew = qp->flying;
+	bool flew = qp->in_flight;
 
 	flight_recount(qp);
-	if ((flew || qp->flying) && qp->stall.kind == STALL_NONE)
+	if ((flew || qp->in_flight) && qp->stall.kind == STALL_NONE)
 		wait_end(qp);
 }
 
@@ -39,7 +39,7 @@ void flight_cancel(struct urxe_qp *qp)
 		return;
 	qp->transport->cancel(qp);
 	qp->sq.begun = qp->sq.done;
-	qp->sq.again = 0;
+	qp->sq.to_restart = 0;
 	flight_count(qp);
 }
 
@@ -49,6 +49,6 @@ void flight_disown(struct urxe_qp *qp)
 		qp->transport->cancel(qp);
 	qp->why.code = REASON_NONE; /* the parent's WR failed */
 	qp->sq.done = qp->sq.begun;
-	qp->sq.again = 0;
+	qp->sq.to_restart = 0;
 	flight_recount(qp);
 }

@@ -82,5 +82,7 @@ void flight_disown(struct urxe_qp *qp);
 /* Call the transport's cancel(), before the queue is emptied. */
 void flight_cancel(struct urxe_qp *qp);
 
-/* Update qp->flying and what the queue waits for, after done or begun moved. */
+/*
+ * Update qp->in_flight and what the queue waits for, after done or begun moved.
+ */
 void flight_count(struct urxe_qp *qp);

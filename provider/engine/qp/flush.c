@@ -23,7 +23,7 @@
 #include "engine/run/quiesce.h"
 #include "engine/run/service.h"
 #include "srq.h"
-#include "taken.h"
+#include "stored_receive.h"
 #include "wait.h"
 #include "why.h"
 
@@ -138,19 +138,19 @@ static void flush_srq(struct urxe_qp *qp)
 		flush_later(qp->rcq);
 		return;
 	}
-	taken_flush(qp);
+	stored_receive_flush(qp);
 	flush_last_wqe(qp->ctx->self, qp->sh);
 }
 
 void flush_qp(struct urxe_qp *qp)
 {
-	why_tell(qp);
+	why_log_broken(qp);
 	flush_sq(qp);
 	if (!qp->rq.sh) {
 		if (qp->srq)
 			flush_srq(qp);
 		else if (qp->type == IBV_QPT_XRC_RECV)
-			taken_flush_target(qp, qp->ctx->self);
+			stored_receive_flush_target(qp, qp->ctx->self);
 		return;
 	}
 	urxe_lock_outside(&qp->rq.lock);

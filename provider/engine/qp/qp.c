@@ -18,7 +18,7 @@
 #include "qp.h"
 #include "engine/run/quiesce.h"
 #include "srq.h"
-#include "taken.h"
+#include "stored_receive.h"
 #include "wait.h"
 #include "why.h"
 
@@ -121,9 +121,9 @@ void qp_forget(struct urxe_qp *qp, uint64_t conn)
 	quiesce_qp(qp->ctx->fabric, qp->ctx->arena, qp->qpn, from);
 	cq_wait_pollers(qp->ctx);
 	if (qp->srq)
-		taken_flush(qp); /* its completion is dropped below */
+		stored_receive_flush(qp); /* its completion is dropped below */
 	else if (qp->type == IBV_QPT_XRC_RECV)
-		taken_flush_target(qp, qp->ctx->self);
+		stored_receive_flush_target(qp, qp->ctx->self);
 	conn_drop(&qp->conn);
 	for (i = 0; qp->dests && i < UD_DESTS; i++)
 		conn_drop(&qp->dests[i]);
@@ -256,7 +256,7 @@ static int qp_setup(struct urxe_qp *qp, const struct qp_params *p)
 	struct urxe_context *ctx = qp->ctx;
 	int ret;
 
-	ret = process_show_life(ctx->fabric);
+	ret = process_publish_liveness(ctx->fabric);
 	if (ret)
 		return ret;
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_QP);

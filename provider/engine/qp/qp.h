@@ -29,7 +29,7 @@
 struct urxe_qp_count {
 	uint64_t packets, bytes;
 	/* the part of them that is counted on the wire, to other hosts */
-	uint64_t away_packets, away_bytes;
+	uint64_t wire_packets, wire_bytes;
 };
 
 struct urxe_qp {
@@ -49,9 +49,9 @@ struct urxe_qp {
 	uint8_t mtu_shift;
 	uint8_t counts; /* struct urxe_qp_sh.counts */
 	/* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB: no own multicast datagrams */
-	bool deaf_to_itself;
+	bool block_own_mcast;
 	/* the transport has WRs in flight; counted in scq->stalled */
-	bool flying;
+	bool in_flight;
 	bool sqd_notify; /* raise SQ_DRAINED when the queue has drained */
 	struct urxe_sq sq;
 	/* thread between ibv_wr_start and ibv_wr_complete, or 0 */
@@ -74,18 +74,18 @@ struct urxe_qp {
 	/* fast path (direct.c): cached regions, own and peer's CQ ring */
 	struct urxe_region direct_src, direct_dst, direct_rx;
 	struct urxe_cq_known direct_scq, direct_rcq;
-	uint32_t direct_vain; /* SENDs for which it was not tried */
+	uint32_t direct_send_skipped; /* SENDs for which it was not tried */
 	struct urxe_rq rq; /* not used with an SRQ */
 	struct urxe_srq *srq;
 	struct urxe_conn *dests; /* UD: cache indexed by low bits of QPN */
 	struct ibv_qp_attr attr; /* as set by ibv_modify_qp */
 	/* of a transport that is stacked on another one ... */
-	void *transport_before;
+	void *transport_stacked;
 	const struct urxe_transport *
 		*transport_under; /* ... this one, or NULL */
 	struct urxe_reason why; /* reason of a failed WR, not completed ... */
 	uint32_t why_at; /* ... which is in this slot */
-	_Atomic bool told; /* why_tell() has logged the reason */
+	_Atomic bool reason_logged; /* why_log_broken() has logged the reason */
 	struct wire_requester *wire; /* RoCE to another host, or NULL */
 };
 
@@ -166,13 +166,13 @@ static inline bool qp_is_unreliable(const struct urxe_qp *qp)
 /* In SQD: are there WRs that were begun and have to be begun again? */
 static inline bool qp_is_parked(const struct urxe_qp *qp)
 {
-	return qp->stall.kind != STALL_NONE || qp->sq.again;
+	return qp->stall.kind != STALL_NONE || qp->sq.to_restart;
 }
 
 /* In SQD: is there a WR that was begun and is not done? */
 static inline bool qp_is_draining(const struct urxe_qp *qp)
 {
-	return qp_is_parked(qp) || qp->flying;
+	return qp_is_parked(qp) || qp->in_flight;
 }
 
 static inline bool qp_is_xrc(const struct urxe_qp *qp)

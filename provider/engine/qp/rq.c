@@ -341,7 +341,7 @@ int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
 	const char *verb = qp ? "ibv_post_recv" : "ibv_post_srq_recv";
 	int ret;
 
-	if (rq_kept_set(rq) && rq_deaths(ctx))
+	if (rq_kept_set(rq) && rq_needs_recovery(ctx))
 		rq_recover_now(ctx, false);
 	ret = rq_append(rq, qp, wr, bad);
 	if (unlikely(ret == ENOMEM && rq_kept_set(rq)) &&

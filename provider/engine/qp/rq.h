@@ -181,10 +181,10 @@ void rq_recover(struct urxe_context *ctx);
 bool rq_recover_now(struct urxe_context *ctx, bool full);
 
 /* Have processes died since the last complete recovery? */
-static inline bool rq_deaths(const struct urxe_context *ctx)
+static inline bool rq_needs_recovery(const struct urxe_context *ctx)
 {
-	return unlikely(load_relaxed(&ctx->fabric->dev->deaths) !=
-			load_relaxed(&ctx->deaths));
+	return unlikely(load_relaxed(&ctx->fabric->dev->recover_gen) !=
+			load_relaxed(&ctx->recovered_gen));
 }
 
 /* ibv_post_recv */

@@ -8,7 +8,7 @@
  * Here it returns to its queue: nothing records which QP of an SRQ it was
  * taken for, and an interrupted datagram is not retransmitted.
  *
- * The owner runs rq_recover() if dev->deaths has changed: a context was
+ * The owner runs rq_recover() if dev->recover_gen has changed: a context was
  * reaped, or a requester counted a returned receive. The callers are the
  * service thread, pollers, and post verbs; ctx->lock is held. A receive is
  * lost if it was taken (its position is before cons), no requester is using
@@ -43,7 +43,7 @@
  * Delay in ns before the next attempt if a lock or a requester prevented the
  * check.
  */
-#define AGAIN_NS 10000000ull
+#define RETRY_NS 10000000ull
 
 struct queue {
 	struct urxe_rq *rq;
@@ -114,19 +114,19 @@ static bool recover_search(struct urxe_cq *cq, struct queue *q)
  * Mark the receive that a partly received message of another host occupies at
  * QP @i of arena @a, if it is of this queue.
  */
-static void recover_find_taken(struct queue *q, const struct urxe_arena *a,
-			       uint32_t i)
+static void recover_find_stored(struct queue *q, const struct urxe_arena *a,
+				uint32_t i)
 {
 	const struct urxe_wire_responder *st = &a->wire[i].responder;
 	const struct urxe_srq *srq = q->srq;
 	struct urxe_kept *k;
 
-	if (!load_acquire(&a->qp[i].wire) || !load_acquire(&st->taken.there))
+	if (!load_acquire(&a->qp[i].wire) || !load_acquire(&st->receive.valid))
 		return;
 	if (srq->cq && (st->srqn != URXE_SRQN(srq->ctx->slot, srq->index) ||
-			st->taken.srq_live != load_relaxed(&srq->sh->live)))
+			st->receive.srq_live != load_relaxed(&srq->sh->live)))
 		return;
-	k = rq_kept(q->rq, st->taken.ticket);
+	k = rq_kept(q->rq, st->receive.ticket);
 	if (k)
 		k->found = true;
 }
@@ -150,7 +150,7 @@ static void recover_find_targets(struct urxe_context *ctx, struct queue *q)
 		if (!p)
 			continue;
 		if (load_relaxed(&p->arena->qp[i].type) == IBV_QPT_XRC_RECV)
-			recover_find_taken(q, p->arena, i);
+			recover_find_stored(q, p->arena, i);
 		peer_put(p);
 	}
 }
@@ -159,7 +159,7 @@ static void recover_find_targets(struct urxe_context *ctx, struct queue *q)
  * Mark all receives of an SRQ that partly received messages of other hosts
  * occupy.
  */
-static void recover_find_all_taken(struct urxe_context *ctx, struct queue *q)
+static void recover_find_all_stored(struct urxe_context *ctx, struct queue *q)
 {
 	const struct urxe_qp *qp;
 	uint32_t i;
@@ -169,7 +169,7 @@ static void recover_find_all_taken(struct urxe_context *ctx, struct queue *q)
 	for (i = 0; q->srq && !q->srq->cq && i < URXE_MAX_QP; i++) {
 		qp = context_qp(ctx, i);
 		if (qp && qp->srq == q->srq)
-			recover_find_taken(q, ctx->arena, i);
+			recover_find_stored(q, ctx->arena, i);
 	}
 }
 
@@ -177,7 +177,7 @@ static bool recover_search_all(struct urxe_context *ctx, struct queue *q)
 {
 	struct urxe_cq *cq;
 
-	recover_find_all_taken(ctx, q);
+	recover_find_all_stored(ctx, q);
 	if (q->qp)
 		return recover_search(q->qp->rcq, q);
 	for (cq = ctx->cqs; cq; cq = cq->next)
@@ -218,7 +218,7 @@ static void recover_wake(struct queue *q)
 /* Recover one queue. Return false if it could not be checked. */
 static bool recover_queue(struct urxe_context *ctx, struct queue *q)
 {
-	const struct guard_thing t = {
+	const struct guard_object t = {
 		.kind = q->srq ? GUARD_OF_SRQ : GUARD_OF_QP,
 		.slot = ctx->slot,
 		.id = q->srq ? q->srq->index : q->qp->qpn,
@@ -268,12 +268,12 @@ static bool recover_qps(struct urxe_context *ctx, struct urxe_cq *cq)
 
 void rq_recover(struct urxe_context *ctx)
 {
-	uint32_t i, deaths = load_acquire(&ctx->fabric->dev->deaths);
+	uint32_t i, gen = load_acquire(&ctx->fabric->dev->recover_gen);
 	uint64_t now = clock_now();
 	struct urxe_cq *cq;
 	bool all = true;
 
-	if (deaths == load_relaxed(&ctx->deaths) ||
+	if (gen == load_relaxed(&ctx->recovered_gen) ||
 	    now < load_relaxed(&ctx->recover_at))
 		return;
 	for (i = 0; i < URXE_MAX_SRQ; i++) {
@@ -290,9 +290,9 @@ void rq_recover(struct urxe_context *ctx)
 		all &= recover_qps(ctx, cq);
 	}
 	if (all)
-		store_relaxed(&ctx->deaths, deaths);
+		store_relaxed(&ctx->recovered_gen, gen);
 	else
-		store_relaxed(&ctx->recover_at, clock_now() + AGAIN_NS);
+		store_relaxed(&ctx->recover_at, clock_now() + RETRY_NS);
 }
 
 bool rq_recover_now(struct urxe_context *ctx, bool full)
@@ -305,7 +305,7 @@ bool rq_recover_now(struct urxe_context *ctx, bool full)
 		    cas_relaxed(&ctx->reaped, &last, now))
 			fabric_reap(ctx->fabric);
 	}
-	if (!rq_deaths(ctx) || pthread_mutex_trylock(&ctx->lock))
+	if (!rq_needs_recovery(ctx) || pthread_mutex_trylock(&ctx->lock))
 		return false;
 	rq_recover(ctx);
 	pthread_mutex_unlock(&ctx->lock);

@@ -39,7 +39,7 @@ void sq_reset(struct urxe_sq *sq)
 	sq->prod = 0;
 	sq->begun = 0;
 	sq->done = 0;
-	sq->again = 0;
+	sq->to_restart = 0;
 	sq->signaled = 0;
 	store_relaxed(&sq->tail, 0);
 }

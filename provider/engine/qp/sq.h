@@ -69,7 +69,7 @@ struct urxe_sq {
 	uint32_t mask, stride;
 	uint32_t max_wr, max_sge, max_inline;
 	uint32_t prod, begun, done;
-	uint32_t again; /* parked WRs from begun on that were in flight */
+	uint32_t to_restart; /* parked WRs from begun on that were in flight */
 	uint32_t signaled; /* index after the last WR that has a CQE */
 	_Atomic uint32_t tail;
 	bool signal_all;

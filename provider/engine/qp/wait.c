@@ -60,7 +60,7 @@ void wait_drained(struct urxe_qp *qp)
 
 void wait_end(struct urxe_qp *qp)
 {
-	if (qp->flying && qp->sq.done != qp->sq.prod)
+	if (qp->in_flight && qp->sq.done != qp->sq.prod)
 		wait_begin(qp, URXE_WAIT_FLIGHT, qp->sq.done);
 	else
 		store_relaxed(&qp->sh->wait.what, URXE_WAIT_NOTHING);

@@ -51,7 +51,7 @@ static void why_record(struct urxe_arena *a, uint32_t qpn,
  * Log an event and its reason, and in a second line the rule that applies and
  * the usual cause.
  */
-#define why_say(qpn, r, fmt, ...)                                   \
+#define why_log(qpn, r, fmt, ...)                                   \
 	do {                                                        \
 		char why_buf[WHY];                                  \
                                                                     \
@@ -61,7 +61,7 @@ static void why_record(struct urxe_arena *a, uint32_t qpn,
 			    reason_source(r), reason_cause(r));     \
 	} while (0)
 
-static void why_say_wr(const struct urxe_qp *qp, const struct urxe_wqe *w,
+static void why_log_wr(const struct urxe_qp *qp, const struct urxe_wqe *w,
 		       const char *what)
 {
 	struct urxe_reason r;
@@ -69,19 +69,19 @@ static void why_say_wr(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	if (!urxe_log_on)
 		return;
 	why_noted(&r);
-	why_say(qp->qpn, &r, ": wr_id 0x%llx (%s) %s",
+	why_log(qp->qpn, &r, ": wr_id 0x%llx (%s) %s",
 		(unsigned long long)w->wr_id, reason_op_name(w->opcode), what);
 }
 
 void why_waits(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
-	why_say_wr(qp, w, "waits");
+	why_log_wr(qp, w, "waits");
 	why_settled();
 }
 
 void why_dropped(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
-	why_say_wr(qp, w, "is dropped");
+	why_log_wr(qp, w, "is dropped");
 	why_settled();
 }
 
@@ -94,7 +94,7 @@ void why_failed(struct urxe_qp *qp, const struct urxe_wqe *w,
 	why_of(r, qp, w);
 	r->status = status;
 	if (urxe_log_on)
-		why_say(qp->qpn, r, ": wr_id 0x%llx (%s) failed with %s (%d)",
+		why_log(qp->qpn, r, ": wr_id 0x%llx (%s) failed with %s (%d)",
 			(unsigned long long)w->wr_id, reason_op_name(w->opcode),
 			reason_status_name(status), (int)status);
 	reason_keep(&qp->sh->broken, r);
@@ -131,28 +131,29 @@ void why_forget(struct urxe_qp *qp)
 {
 	reason_forget(&qp->sh->broken);
 	qp->why.code = REASON_NONE;
-	store_relaxed(&qp->told, false);
+	store_relaxed(&qp->reason_logged, false);
 }
 
-void why_tell(struct urxe_qp *qp)
+void why_log_broken(struct urxe_qp *qp)
 {
 	struct urxe_reason r;
 
-	if (load_relaxed(&qp->told) || !reason_kept(&qp->sh->broken, &r) ||
-	    r.qpn == qp->qpn || r.code == REASON_MODIFIED ||
-	    exchange_relaxed(&qp->told, true))
+	if (load_relaxed(&qp->reason_logged) ||
+	    !reason_kept(&qp->sh->broken, &r) || r.qpn == qp->qpn ||
+	    r.code == REASON_MODIFIED ||
+	    exchange_relaxed(&qp->reason_logged, true))
 		return;
 	if (r.qpn && r.pid != urxe_pid)
 		fetch_add_relaxed(&urxe_tally.failed, 1);
 	if (!urxe_log_on)
 		return;
 	if (r.qpn)
-		why_say(qp->qpn, &r,
+		why_log(qp->qpn, &r,
 			" refused the %s of QP 0x%x (process %d, wr_id 0x%llx)",
 			reason_op_name(r.opcode), r.qpn, (int)r.pid,
 			(unsigned long long)r.wr_id);
 	else
-		why_say(qp->qpn, &r, " is in %s",
+		why_log(qp->qpn, &r, " is in %s",
 			reason_state_name(qp_state(qp)));
 }
 

@@ -8,7 +8,7 @@
  *
  * The requester executes the responder's checks.  So the responder's process
  * finds the reason in its own QP, and logs it when it detects that the QP is
- * in the error state (why_tell()).
+ * in the error state (why_log_broken()).
  */
 #pragma once
 
@@ -53,7 +53,7 @@ void why_forget(struct urxe_qp *qp);
  * Log once why qp is in the error state, if the cause was not one of its own
  * WRs.
  */
-void why_tell(struct urxe_qp *qp);
+void why_log_broken(struct urxe_qp *qp);
 /* Log that n WRs (what: sends or receives) were flushed, from wr_id first. */
 void why_flushed(struct urxe_qp *qp, const char *what, uint32_t n,
 		 uint64_t first);

@@ -24,8 +24,8 @@ struct busy {
 	const struct urxe_guard *guard;
 	uint64_t entry; /* directory entry of the QP */
 	uint32_t own; /* context slot of the guard's QP */
-	const struct guard_thing *thing;
-	uint32_t asked; /* number of liveness checks so far */
+	const struct guard_object *object;
+	uint32_t checks; /* number of liveness checks so far */
 	uint64_t until; /* deadline of clock_now(); 0: none */
 	bool late;
 };
@@ -57,14 +57,14 @@ static bool busy_is_dead(const struct busy *b)
  * If the guard stays raised, its word may be damaged. The owning process is
  * requested to verify its guards (qp_check_guard() in qp.c).
  */
-static bool busy_is_over(void *arg)
+static bool busy_done(void *arg)
 {
 	struct busy *b = arg;
 
-	if (!guard_concerns(b->guard, b->own, b->thing) || busy_is_dead(b))
+	if (!guard_concerns(b->guard, b->own, b->object) || busy_is_dead(b))
 		return true;
-	if (++b->asked % ASK_OWNER == 0)
-		service_ask_guards(b->f, b->own);
+	if (++b->checks % ASK_OWNER == 0)
+		service_request_guard_check(b->f, b->own);
 	return false;
 }
 
@@ -72,7 +72,7 @@ static bool busy_is_over(void *arg)
  * Load guard @i into @b. Return true if it is raised and may concern the
  * object.
  */
-static bool quiesce_look(struct busy *b, uint32_t i)
+static bool quiesce_load_guard(struct busy *b, uint32_t i)
 {
 	b->guard = &b->f->dev->guard[i];
 	if (!presence_is_inside(&b->guard->requester))
@@ -80,7 +80,7 @@ static bool quiesce_look(struct busy *b, uint32_t i)
 	/* the QP stored its entry before it raised the guard */
 	b->entry = load_seq_cst(&b->f->dev->qp[i]);
 	b->own = URXE_DIR_CTX(b->entry);
-	return b->entry && guard_concerns(b->guard, b->own, b->thing);
+	return b->entry && guard_concerns(b->guard, b->own, b->object);
 }
 
 /*
@@ -88,13 +88,13 @@ static bool quiesce_look(struct busy *b, uint32_t i)
  * socket owner that is stopped. A socket owner uses nothing of a context of
  * its own.
  */
-static bool quiesce_look_wire(struct busy *b, uint32_t i)
+static bool quiesce_load_wire_guard(struct busy *b, uint32_t i)
 {
-	b->guard = &b->f->dev->wire.seat[i].guard;
+	b->guard = &b->f->dev->wire.owner_slot[i].guard;
 	b->entry = 0;
 	b->own = URXE_MAX_CTX;
 	return presence_is_inside(&b->guard->requester) &&
-	       guard_concerns(b->guard, b->own, b->thing);
+	       guard_concerns(b->guard, b->own, b->object);
 }
 
 static uint32_t quiesce_high(const struct urxe_dev *dev)
@@ -110,7 +110,7 @@ static uint32_t quiesce_high(const struct urxe_dev *dev)
 
 static enum urxe_call_kind busy_call(const struct busy *b)
 {
-	switch (b->thing->kind) {
+	switch (b->object->kind) {
 	case GUARD_OF_MR:
 		return URXE_CALL_QUIESCE_MR;
 	case GUARD_OF_MW:
@@ -128,16 +128,16 @@ static enum urxe_call_kind busy_call(const struct busy *b)
 static void busy_wait(struct busy *b, uint32_t i)
 {
 	struct urxe_call *call =
-		call_begin(b->f, busy_call(b), b->thing->slot, i, 0);
+		call_begin(b->f, busy_call(b), b->object->slot, i, 0);
 
 	b->late = !presence_wait_until(&b->guard->requester, b->until,
-				       busy_is_over, b);
+				       busy_done, b);
 	call_end(call);
 }
 
 static void quiesce_guard(struct busy *b, uint32_t i)
 {
-	if (quiesce_look(b, i))
+	if (quiesce_load_guard(b, i))
 		busy_wait(b, i);
 }
 
@@ -162,27 +162,27 @@ static bool group_is_down(const struct urxe_dev *dev, uint32_t group,
 }
 
 /*
- * The sums that this process read last. Only a hint: storing GUARD_DOUBTED
+ * The sums that this process read last. Only a hint: storing GUARD_RECHECK
  * costs working requesters a read-modify-write.
  */
 static _Atomic uint64_t last_passed[URXE_GUARD_GROUPS];
 
 /*
  * Return a busy group to idle if no guard is raised, and none was since this
- * process last read the group. See GUARD_DOUBTED in shared/guard.h.
+ * process last read the group. See GUARD_RECHECK in shared/guard.h.
  */
-static void group_look(struct urxe_dev *dev, uint32_t group)
+static void group_recheck(struct urxe_dev *dev, uint32_t group)
 {
 	_Atomic uint64_t *word = &dev->guard_group[group];
-	uint64_t passed, doubt;
+	uint64_t passed, recheck;
 
 	if (!group_is_down(dev, group, &passed))
 		return;
 	if (exchange_relaxed(&last_passed[group], passed) != passed)
 		return;
-	if (guard_group_doubt(word, &doubt) &&
+	if (guard_group_recheck(word, &recheck) &&
 	    group_is_down(dev, group, &passed))
-		guard_group_idle(word, doubt);
+		guard_group_idle(word, recheck);
 }
 
 /*
@@ -204,22 +204,22 @@ static void quiesce_group(struct busy *b, uint32_t first, uint32_t high)
 
 	for (i = first; i < end && i < high && !b->late; i++)
 		quiesce_guard(b, i);
-	group_look(b->f->dev, first / URXE_GUARD_GROUP);
+	group_recheck(b->f->dev, first / URXE_GUARD_GROUP);
 }
 
 static void quiesce_wire(struct busy *b)
 {
 	uint32_t i;
 
-	for (i = 0; i < URXE_WIRE_SEATS && !b->late; i++)
-		if (quiesce_look_wire(b, i))
+	for (i = 0; i < URXE_OWNER_SLOTS && !b->late; i++)
+		if (quiesce_load_wire_guard(b, i))
 			busy_wait(b, URXE_MAX_QP + i);
 }
 
 static bool quiesce_until(struct urxe_fabric *f, struct urxe_arena *a,
-			  const struct guard_thing *t, uint64_t until)
+			  const struct guard_object *t, uint64_t until)
 {
-	struct busy b = { .f = f, .thing = t, .until = until };
+	struct busy b = { .f = f, .object = t, .until = until };
 	uint32_t i, high = quiesce_high(f->dev);
 
 	for (i = quiesce_next(f->dev, 0, high); i < high && !b.late;
@@ -232,7 +232,7 @@ static bool quiesce_until(struct urxe_fabric *f, struct urxe_arena *a,
 }
 
 static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,
-			   const struct guard_thing *t)
+			   const struct guard_object *t)
 {
 	quiesce_until(f, a, t, 0);
 }
@@ -241,13 +241,13 @@ void quiesce_mr(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
 		uint32_t pd)
 {
 	quiesce_guards(f, a,
-		       &(struct guard_thing){ GUARD_OF_MR, a->slot, key, pd });
+		       &(struct guard_object){ GUARD_OF_MR, a->slot, key, pd });
 }
 
 bool quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
 		uint64_t until)
 {
-	const struct guard_thing t = { GUARD_OF_MW, a->slot, key, 0 };
+	const struct guard_object t = { GUARD_OF_MW, a->slot, key, 0 };
 
 	return quiesce_until(f, a, &t, until);
 }
@@ -255,8 +255,8 @@ bool quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
 void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn,
 		uint32_t from)
 {
-	const struct guard_thing t = { GUARD_OF_QP, a->slot, qpn, 0 };
-	struct busy b = { .f = f, .thing = &t };
+	const struct guard_object t = { GUARD_OF_QP, a->slot, qpn, 0 };
+	struct busy b = { .f = f, .object = &t };
 
 	if (!from) {
 		quiesce_guards(f, a, &t);
@@ -269,31 +269,32 @@ void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn,
 void quiesce_srq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index)
 {
 	quiesce_guards(
-		f, a, &(struct guard_thing){ GUARD_OF_SRQ, a->slot, index, 0 });
+		f, a,
+		&(struct guard_object){ GUARD_OF_SRQ, a->slot, index, 0 });
 }
 
 void quiesce_cq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index)
 {
-	quiesce_guards(f, a,
-		       &(struct guard_thing){ GUARD_OF_CQ, a->slot, index, 0 });
+	quiesce_guards(
+		f, a, &(struct guard_object){ GUARD_OF_CQ, a->slot, index, 0 });
 }
 
 bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer)
 {
-	const struct guard_thing t = { GUARD_OF_QP, 0, qpn, 0 };
-	struct busy b = { .f = f, .thing = &t };
+	const struct guard_object t = { GUARD_OF_QP, 0, qpn, 0 };
+	struct busy b = { .f = f, .object = &t };
 	uint32_t i;
 
-	if (quiesce_look(&b, qpn_index(peer)) && !busy_is_dead(&b))
+	if (quiesce_load_guard(&b, qpn_index(peer)) && !busy_is_dead(&b))
 		return true;
-	for (i = 0; i < URXE_WIRE_SEATS; i++)
-		if (quiesce_look_wire(&b, i) && !busy_is_dead(&b))
+	for (i = 0; i < URXE_OWNER_SLOTS; i++)
+		if (quiesce_load_wire_guard(&b, i) && !busy_is_dead(&b))
 			return true;
 	return false;
 }
 
 bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
-		 const struct guard_thing *t)
+		 const struct guard_object *t)
 {
 	return quiesce_until(f, a, t, clock_now() + QUIESCE_TRY_NS);
 }

@@ -43,4 +43,4 @@ bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer);
  * uses the object.
  */
 bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
-		 const struct guard_thing *t);
+		 const struct guard_object *t);

@@ -11,8 +11,8 @@
  * that had to pass it on was killed too or because memory was damaged, is
  * found by a check every few seconds.
  *
- * If no thread can be created, pollers run its rounds (service_stand_in), and
- * ibv_req_notify_cq fails.
+ * If no thread can be created, pollers run its rounds (service_run_by_poller),
+ * and ibv_req_notify_cq fails.
  *
  * Memory order of service_need_by(): the thread stores service_at =
  * UINT64_MAX and executes a fence before its round. The caller makes its work
@@ -34,7 +34,7 @@
  * Delay in ns before the next round if this one was incomplete, for example
  * because a requester prevented a flush.
  */
-#define AGAIN_NS 50000
+#define REPEAT_NS 50000
 
 struct urxe_service {
 	pthread_t thread;
@@ -64,7 +64,7 @@ void service_wake_slot(struct urxe_fabric *f, uint32_t slot)
 	peer_put(p);
 }
 
-void service_ask_guards(struct urxe_fabric *f, uint32_t slot)
+void service_request_guard_check(struct urxe_fabric *f, uint32_t slot)
 {
 	struct urxe_peer *p = service_of_slot(f, slot);
 
@@ -75,13 +75,13 @@ void service_ask_guards(struct urxe_fabric *f, uint32_t slot)
 	peer_put(p);
 }
 
-bool service_ask_back(struct urxe_fabric *f, uint32_t slot)
+bool service_request_unmap(struct urxe_fabric *f, uint32_t slot)
 {
 	struct urxe_peer *p = service_of_slot(f, slot);
 
 	if (!p)
 		return false;
-	store_release(&p->arena->look_after, 1);
+	store_release(&p->arena->files_unused, 1);
 	service_wake(p->arena);
 	peer_put(p);
 	return true;
@@ -93,23 +93,24 @@ static thread_own struct urxe_context *serving;
  * Set if another round is needed, for example for a QP that this round has
  * already passed.
  */
-static thread_own bool again;
+static thread_own bool repeat_round;
 
 /*
- * Collect the futex words to sleep on: those of the peers, and dev->deaths.
- * Also make this thread show that its process is alive, if the thread that
- * did so has exited.
+ * Collect the futex words to sleep on: those of the peers, and
+ * dev->recover_gen. Also make this thread show that its process is alive, if
+ * the thread that did so has exited.
  */
 static bool service_watch(struct urxe_context *ctx, struct peer_watch *w)
 {
 	struct urxe_fabric *f = ctx->fabric;
-	/* load before the round that handles them; ctx->deaths lags */
-	uint32_t deaths = load_acquire(&f->dev->deaths);
+	/* load before the round that handles them; ctx->recovered_gen lags */
+	uint32_t recover_gen = load_acquire(&f->dev->recover_gen);
 
-	process_show_life(f);
+	process_publish_liveness(f);
 	if (!peer_watch(w))
 		return false;
-	w->word[w->n++] = (struct futex_word){ &f->dev->deaths, deaths };
+	w->word[w->n++] =
+		(struct futex_word){ &f->dev->recover_gen, recover_gen };
 	return true;
 }
 
@@ -128,7 +129,7 @@ static void *service_main(void *arg)
 	struct urxe_service *s = arg;
 	struct urxe_context *ctx = s->ctx;
 	struct event_count *wake = &ctx->arena->wake;
-	uint64_t now, next, due, life = 0;
+	uint64_t now, next, due, liveness = 0;
 	struct peer_watch watch;
 	uint32_t seen;
 	bool woken;
@@ -139,12 +140,12 @@ static void *service_main(void *arg)
 		seen = event_count_read(wake);
 		if (load_acquire(&s->stop))
 			return NULL;
-		again = false;
+		repeat_round = false;
 		woken = service_watch(ctx, &watch);
-		next = ctx->round(ctx, &life, woken);
+		next = ctx->round(ctx, &liveness, woken);
 		now = clock_now();
-		if (again && next > now + AGAIN_NS)
-			next = now + AGAIN_NS;
+		if (repeat_round && next > now + REPEAT_NS)
+			next = now + REPEAT_NS;
 		if (next > now + EVENT_COUNT_NAP)
 			next = now + EVENT_COUNT_NAP;
 		due = load_relaxed(&ctx->service_due);
@@ -155,7 +156,7 @@ static void *service_main(void *arg)
 			event_count_wait_words(wake, seen, watch.word, watch.n,
 					       next - now);
 		if (woken)
-			process_pass_on(watch.word, watch.n - 1);
+			process_wake_others(watch.word, watch.n - 1);
 	}
 }
 
@@ -181,13 +182,13 @@ static struct urxe_service *service_start(struct urxe_context *ctx)
 	return NULL;
 }
 
-/* Make all pollers of the context call service_stand_in(). */
-static void service_ask_pollers(struct urxe_context *ctx)
+/* Make all pollers of the context call service_run_by_poller(). */
+static void service_notify_pollers(struct urxe_context *ctx)
 {
 	struct urxe_arena *a = ctx->arena;
 	uint32_t i;
 
-	store_release(&ctx->unserved, true);
+	store_release(&ctx->no_service_thread, true);
 	for (i = 0; i < URXE_MAX_CQ; i++)
 		if (bitmap_test(a->cq_map, i) && load_relaxed(&a->cq[i].live))
 			store_release(&a->cq[i].attention, 1);
@@ -203,7 +204,7 @@ bool service_need(struct urxe_context *ctx)
 	struct urxe_service *s;
 
 	if (serving == ctx) {
-		again = true;
+		repeat_round = true;
 		return true;
 	}
 	pthread_mutex_lock(&start_lock);
@@ -214,13 +215,13 @@ bool service_need(struct urxe_context *ctx)
 		s = service_start(ctx);
 		store_release(&ctx->service, s);
 		if (s)
-			store_relaxed(&ctx->unserved, false);
+			store_relaxed(&ctx->no_service_thread, false);
 	}
 	pthread_mutex_unlock(&start_lock);
-	if (!s && !load_relaxed(&ctx->unserved)) {
+	if (!s && !load_relaxed(&ctx->no_service_thread)) {
 		urxe_note(
 			"the service thread cannot be created: timers run, and dead peers are detected, only while the program polls");
-		service_ask_pollers(ctx);
+		service_notify_pollers(ctx);
 	}
 	return s;
 }
@@ -234,16 +235,18 @@ bool service_need_by(struct urxe_context *ctx, uint64_t at)
 	return service_need(ctx);
 }
 
-void service_stand_in(struct urxe_context *ctx, struct urxe_cq_sh *polled)
+void service_run_by_poller(struct urxe_context *ctx, struct urxe_cq_sh *polled)
 {
-	uint64_t life = load_relaxed(&ctx->life_at), now = clock_now(), next;
+	uint64_t liveness = load_relaxed(&ctx->liveness_at), now = clock_now(),
+		 next;
 
-	if (now >= life && service_need(ctx))
+	if (now >= liveness && service_need(ctx))
 		return; /* a thread was created */
 	if (now >= load_relaxed(&ctx->round_at)) {
-		next = ctx->round(ctx, &life, false);
-		store_relaxed(&ctx->life_at, life);
-		store_relaxed(&ctx->round_at, next < life ? next : life);
+		next = ctx->round(ctx, &liveness, false);
+		store_relaxed(&ctx->liveness_at, liveness);
+		store_relaxed(&ctx->round_at,
+			      next < liveness ? next : liveness);
 	}
 	store_release(&polled->attention, 1);
 }

@@ -18,7 +18,7 @@ bool service_need_by(struct urxe_context *ctx, uint64_t at);
 /* Is the calling thread the service thread of any context? */
 bool service_is_me(void);
 /* Do its work in a poller of CQ polled, if it could not be created. */
-void service_stand_in(struct urxe_context *ctx, struct urxe_cq_sh *polled);
+void service_run_by_poller(struct urxe_context *ctx, struct urxe_cq_sh *polled);
 /* Stop the thread and wait for its end. */
 void service_stop(struct urxe_context *ctx);
 
@@ -31,12 +31,12 @@ void service_wake(struct urxe_arena *arena);
  * Request that the context in slot lowers guards that are raised although no
  * requester executes (qp_check_guard()).
  */
-void service_ask_guards(struct urxe_fabric *f, uint32_t slot);
+void service_request_guard_check(struct urxe_fabric *f, uint32_t slot);
 /*
  * Request that the context in slot unmaps files that it does not need; false
  * if there is no such context.
  */
-bool service_ask_back(struct urxe_fabric *f, uint32_t slot);
+bool service_request_unmap(struct urxe_fabric *f, uint32_t slot);
 /* Wake the service threads of the context in slot. */
 void service_wake_slot(struct urxe_fabric *f, uint32_t slot);
 

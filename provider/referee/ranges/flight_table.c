@@ -122,7 +122,7 @@ void flight_table_clear(struct flight_table *t)
  * Begin with the first level from `level` on that has entries.  If it has at
  * least as many blocks to visit as there are buckets, visit all buckets.
  */
-static void look_at_level(struct flight_look *l, unsigned int level)
+static void flight_iter_level(struct flight_iter *l, unsigned int level)
 {
 	while (level < FLIGHT_LEVELS && !l->t->of_level[level])
 		level++;
@@ -138,11 +138,11 @@ static void look_at_level(struct flight_look *l, unsigned int level)
 }
 
 /* Advance to the next bucket.  False: there is none. */
-static bool look_on(struct flight_look *l)
+static bool flight_iter_bucket(struct flight_iter *l)
 {
 	l->seen++;
 	if (l->all ? ++l->at == l->t->buckets : l->block++ == l->last)
-		look_at_level(l, l->level + 1);
+		flight_iter_level(l, l->level + 1);
 	else if (!l->all)
 		l->at = bucket_of(l->t, l->level, l->block);
 	if (l->level == FLIGHT_LEVELS)
@@ -151,17 +151,17 @@ static bool look_on(struct flight_look *l)
 	return true;
 }
 
-void flight_look_begin(struct flight_look *l, const struct flight_table *t,
+void flight_iter_begin(struct flight_iter *l, const struct flight_table *t,
 		       const struct span *span, uint32_t key)
 {
-	*l = (struct flight_look){ .t = t, .span = *span, .key = key };
+	*l = (struct flight_iter){ .t = t, .span = *span, .key = key };
 	if (span->at == span->end)
 		l->level = FLIGHT_LEVELS;
 	else
-		look_at_level(l, 0);
+		flight_iter_level(l, 0);
 }
 
-struct flight_entry *flight_look_next(struct flight_look *l)
+struct flight_entry *flight_iter_next(struct flight_iter *l)
 {
 	struct flight_entry *e;
 
@@ -172,10 +172,10 @@ struct flight_entry *flight_look_next(struct flight_look *l)
 			/* a bucket has entries of other blocks, too */
 			if (e->level == l->level && e->key == l->key &&
 			    (l->all || e->span.at >> l->level == l->block) &&
-			    span_meets(&e->span, &l->span))
+			    span_overlaps(&e->span, &l->span))
 				return e;
 		}
-		if (!look_on(l))
+		if (!flight_iter_bucket(l))
 			break;
 	}
 	return NULL;

@@ -50,7 +50,7 @@ void flight_table_clear(struct flight_table *t);
  * An iterator over the entries that have a key and overlap a span.  No entry
  * may be added or removed meanwhile.
  */
-struct flight_look {
+struct flight_iter {
 	const struct flight_table *t;
 	struct span span;
 	uint32_t key;
@@ -62,7 +62,7 @@ struct flight_look {
 	size_t seen; /* entries and buckets visited, for tests */
 };
 
-void flight_look_begin(struct flight_look *l, const struct flight_table *t,
+void flight_iter_begin(struct flight_iter *l, const struct flight_table *t,
 		       const struct span *span, uint32_t key);
 /* Return the next entry, or NULL. */
-struct flight_entry *flight_look_next(struct flight_look *l);
+struct flight_entry *flight_iter_next(struct flight_iter *l);

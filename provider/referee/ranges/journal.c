@@ -180,8 +180,8 @@ static bool journal_is_complete(const struct urxe_fabric *f)
  * process does not; an rkey of another context of this process may, and so
  * may an rkey that is no longer valid.
  */
-static bool written_meets(const struct urxe_context *ctx,
-			  const struct written *w, const struct spans *s)
+static bool written_overlaps(const struct urxe_context *ctx,
+			     const struct written *w, const struct spans *s)
 {
 	uint32_t slot = URXE_KEY_CTX(w->rkey);
 	const struct urxe_key *k;
@@ -199,7 +199,7 @@ static bool written_meets(const struct urxe_context *ctx,
 	here.at = span_address(ctx->self, k, w->span.at);
 	here.end = here.at + (w->span.end - w->span.at);
 	for (i = 0; i < s->n; i++)
-		if (span_meets(&here, &s->span[i]))
+		if (span_overlaps(&here, &s->span[i]))
 			return true;
 	return false;
 }
@@ -220,7 +220,7 @@ bool journal_may_have_written(const struct urxe_context *ctx,
 		}
 		if (w.done && w.done <= since)
 			continue;
-		if (written_meets(ctx, &w, s))
+		if (written_overlaps(ctx, &w, s))
 			return true;
 	}
 	/*
@@ -279,7 +279,7 @@ bool journal_other_writes(const struct urxe_context *ctx, uint32_t rkey,
 		}
 		if (!journal_read(e, &w) || w.done || w.rkey != rkey ||
 		    w.owner == me || w.seq <= since ||
-		    !span_meets(&w.span, remote) ||
+		    !span_overlaps(&w.span, remote) ||
 		    process_is_dead(ctx->fabric, w.owner))
 			continue;
 		other->qpn = w.qpn;

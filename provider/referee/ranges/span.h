@@ -43,7 +43,7 @@ uint64_t span_address(struct urxe_peer *self, const struct urxe_key *k,
 uint64_t spans_address(const struct spans *s, uint64_t offset);
 
 /* Do the two ranges overlap? */
-static inline bool span_meets(const struct span *a, const struct span *b)
+static inline bool span_overlaps(const struct span *a, const struct span *b)
 {
 	return a->at < b->end && b->at < a->end;
 }

@@ -4,10 +4,10 @@
  *
  * A finding is formatted when it is found, and queued in a list of the thread
  * (struct held).  The thread reports it later, without referee_lock().  Equal
- * findings are counted in struct told: those with the same rule and the same
- * stack, which is that of the post or creation, else the current one.
+ * findings are counted in struct reported: those with the same rule and the
+ * same stack, which is that of the post or creation, else the current one.
  *
- *	lock	guards the list of struct told, and its counts and numbers
+ *	lock	guards the list of struct reported, and its counts and numbers
  *	writing	guards left_at_exit and told.suppressed; held while a finding
  *		is written, which may block for as long as the output is not
  *		read; taken before lock
@@ -33,8 +33,8 @@
 #define CALLS 12 /* calls of a stack that are reported */
 
 /* A rule and a stack for which there was a finding, and the count. */
-struct told {
-	struct told *next;
+struct reported {
+	struct reported *next;
 	enum rule rule;
 	struct stack at;
 	unsigned int number; /* 0: suppressed, or not reported yet */
@@ -48,7 +48,7 @@ static enum rule_level lowest;
 static bool leaks; /* objects left at exit have the level of their rule */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
-static struct told *all;
+static struct reported *all;
 static unsigned int numbers, left_at_exit;
 
 int finding_init(const char *level)
@@ -72,7 +72,7 @@ static enum rule_level finding_level(const struct finding *f)
 
 void finding_after_fork(void)
 {
-	struct told *t;
+	struct reported *t;
 
 	pthread_mutex_init(&lock, NULL);
 	pthread_mutex_init(&writing, NULL);
@@ -224,12 +224,12 @@ static const char *rule_name(enum rule rule, char name[40])
 }
 
 /* The two forms of a finding: for people, and for urxe run. */
-struct telling {
+struct rendering {
 	FILE *text, *note;
 };
 
-static void telling_calls(struct telling *t, const char *what,
-			  const struct stack_frame *f, size_t n)
+static void rendering_calls(struct rendering *t, const char *what,
+			    const struct stack_frame *f, size_t n)
 {
 	size_t i;
 
@@ -248,8 +248,8 @@ static void telling_calls(struct telling *t, const char *what,
 	}
 }
 
-static void telling_head(struct telling *t, const struct finding *f,
-			 const char *text, unsigned int number, char letter)
+static void rendering_head(struct rendering *t, const struct finding *f,
+			   const char *text, unsigned int number, char letter)
 {
 	const struct rule_text *r = &rules[f->rule];
 	char name[40];
@@ -285,17 +285,20 @@ static void finding_write(const struct finding *f, const struct calls *c,
 {
 	const bool open = f->may_be_handled && run_waits();
 	const bool run = open || run_prints();
-	char *told = NULL, *noted = NULL;
-	size_t told_len = 0, noted_len = 0;
-	struct telling t = { open_memstream(&told, &told_len),
-			     open_memstream(&noted, &noted_len) };
+	char *finding_text = NULL, *note_text = NULL;
+	size_t finding_text_len = 0, note_text_len = 0;
+	struct rendering t = { open_memstream(&finding_text, &finding_text_len),
+			       open_memstream(&note_text, &note_text_len) };
 
 	if (t.text && t.note) {
-		telling_head(&t, f, text, number, open ? 'P' : run ? 'S' : 'F');
+		rendering_head(&t, f, text, number,
+			       open ? 'P' :
+			       run  ? 'S' :
+				      'F');
 		if (c->here_n)
-			telling_calls(&t, "here", c->here, c->here_n);
+			rendering_calls(&t, "here", c->here, c->here_n);
 		if (c->at_n)
-			telling_calls(&t, f->at_is, c->at, c->at_n);
+			rendering_calls(&t, f->at_is, c->at, c->at_n);
 		fprintf(t.text, "    hint: %s\n", rules[f->rule].hint);
 		fputc('\n', t.note);
 	}
@@ -304,16 +307,16 @@ static void finding_write(const struct finding *f, const struct calls *c,
 	if (t.note)
 		fclose(t.note);
 	if (t.text && t.note)
-		write_out(run, finding_level(f), told, told_len, noted,
-			  noted_len);
-	free(told);
-	free(noted);
+		write_out(run, finding_level(f), finding_text, finding_text_len,
+			  note_text, note_text_len);
+	free(finding_text);
+	free(note_text);
 }
 
 /* Return the entry of that rule and stack; create it if there is none. */
-static struct told *told_get(enum rule rule, const struct stack *at)
+static struct reported *reported_get(enum rule rule, const struct stack *at)
 {
-	struct told *t;
+	struct reported *t;
 
 	for (t = all; t; t = t->next)
 		if (t->rule == rule && stack_equal(&t->at, at))
@@ -328,7 +331,7 @@ static struct told *told_get(enum rule rule, const struct stack *at)
 	return t;
 }
 
-static unsigned int told_number(struct told *t)
+static unsigned int reported_number(struct reported *t)
 {
 	unsigned int number;
 
@@ -347,7 +350,7 @@ static bool finding_is_counted(const struct finding *f)
 
 /* Report the first finding of its kind, unless it is only counted. */
 static void finding_first(const struct finding *f, const char *text,
-			  const struct stack *here, struct told *t)
+			  const struct stack *here, struct reported *t)
 {
 	static struct calls c; /* guarded by writing */
 	char name[40];
@@ -356,18 +359,18 @@ static void finding_first(const struct finding *f, const char *text,
 	t->suppressed = suppress(rule_name(f->rule, name), c.at, c.at_n) ||
 			suppress(name, c.here, c.here_n);
 	if (!t->suppressed && !finding_is_counted(f))
-		finding_write(f, &c, text, told_number(t));
+		finding_write(f, &c, text, reported_number(t));
 }
 
 /* Count a finding; report it if it is the first of its kind. */
 static void finding_count(const struct finding *f, const char *text,
 			  const struct stack *here)
 {
-	struct told *t;
+	struct reported *t;
 	bool first;
 
 	pthread_mutex_lock(&lock);
-	t = told_get(f->rule, f->at ? f->at : here);
+	t = reported_get(f->rule, f->at ? f->at : here);
 	if (t)
 		t->may_be_handled = f->may_be_handled;
 	first = t && !t->count++;
@@ -418,7 +421,7 @@ static bool finding_keep(const struct finding *f, const char *text,
 	return true;
 }
 
-void finding_tell(const struct finding *f, const char *fmt, ...)
+void finding_report(const struct finding *f, const char *fmt, ...)
 {
 	const bool open = f->may_be_handled && run_waits();
 	int saved = errno, cancel;
@@ -480,7 +483,7 @@ void finding_let_go(bool tell)
 
 /* ------------------------------------------------------- process exit */
 
-static void told_count(const struct told *t)
+static void reported_count(const struct reported *t)
 {
 	const bool open = t->may_be_handled && run_waits();
 	const bool run = open || run_prints();
@@ -498,7 +501,7 @@ static void told_count(const struct told *t)
 	write_out(run, rules[t->rule].level, line, (size_t)n, note, (size_t)m);
 }
 
-static void left_tell(void)
+static void left_print(void)
 {
 	char line[160];
 	int n;
@@ -514,14 +517,14 @@ static void left_tell(void)
 
 void finding_end(void)
 {
-	struct told *t;
+	struct reported *t;
 
 	pthread_mutex_lock(&writing);
 	pthread_mutex_lock(&lock);
 	for (t = all; t; t = t->next)
 		if (t->count > 1 && t->number)
-			told_count(t);
-	left_tell();
+			reported_count(t);
+	left_print();
 	pthread_mutex_unlock(&lock);
 	pthread_mutex_unlock(&writing);
 }

@@ -25,7 +25,7 @@
  * in fields are escaped.
  *
  * Any thread may report.  Output to stderr may block for as long as it is not
- * read.  So finding_tell() only formats and queues, and may be called with
+ * read.  So finding_report() only formats and queues, and may be called with
  * locks held; finding_write_out() writes, without referee_lock().  Notes with
  * the letter P are not queued, because they are only written to a file.
  */
@@ -69,7 +69,7 @@ int finding_init(const char *level);
  * handled, and except if there is no memory.  *f and what it points to are
  * copied.  errno is kept.
  */
-void finding_tell(const struct finding *f, const char *fmt, ...)
+void finding_report(const struct finding *f, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Report the queued findings of this thread.  Not under referee_lock(). */

@@ -18,7 +18,7 @@
 static void fetch_end(const struct urxe_qp *qp, struct wire_requester *r)
 {
 	r->fetched -= (uint64_t)r->fetch[r->first].packets << qp->mtu_shift;
-	r->first = (r->first + 1) % FETCHES;
+	r->first = (r->first + 1) % FETCHES_MAX;
 	r->fetches--;
 }
 
@@ -29,11 +29,11 @@ void requester_tries_begin(const struct urxe_qp *qp, struct wire_requester *r)
 	r->left = qp->attr.retry_cnt;
 	r->rnr_left = qp->attr.rnr_retry;
 	r->gone_back = false;
-	r->again = 0;
+	r->retransmits = 0;
 }
 
-static void wait_shown(struct urxe_qp *qp, struct wire_requester *r,
-		       enum urxe_stall_kind kind, uint64_t until)
+static void wait_publish(struct urxe_qp *qp, struct wire_requester *r,
+			 enum urxe_stall_kind kind, uint64_t until)
 {
 	struct urxe_wait *w = &qp->sh->wait;
 	bool rnr = kind == STALL_RNR;
@@ -61,7 +61,7 @@ static void wait_over(struct urxe_qp *qp, struct wire_requester *r)
 
 static void go_back(struct urxe_qp *qp, struct wire_requester *r, bool lost)
 {
-	r->again++;
+	r->retransmits++;
 	window_go_back(&r->window, lost);
 	fetch_forget(r);
 	r->at = qp->sq.done;
@@ -77,7 +77,7 @@ static void requester_ends(struct urxe_qp *qp, enum ibv_wc_status status)
 	requester_answer(qp, qp->sq.done, status);
 }
 
-void requester_try_again(struct urxe_qp *qp, struct wire_requester *r)
+void requester_retransmit(struct urxe_qp *qp, struct wire_requester *r)
 {
 	why_note(WIRE_SILENT, qp->attr.dest_qp_num, r->window.una,
 		 qp->attr.retry_cnt);
@@ -89,8 +89,8 @@ void requester_try_again(struct urxe_qp *qp, struct wire_requester *r)
 	r->left--;
 	counted(qp, URXE_CNT_COMP_RETRY);
 	go_back(qp, r, true);
-	wait_shown(qp, r, STALL_TRANSPORT,
-		   clock_now() + requester_patience(qp, r));
+	wait_publish(qp, r, STALL_TRANSPORT,
+		     clock_now() + requester_timeout(qp, r));
 }
 
 /* ------------------------------------------------------- answers */
@@ -120,7 +120,7 @@ static void retire(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 			counted(qp, URXE_CNT_SENDS);
 		requester_answer(qp, sq->done, IBV_WC_SUCCESS);
 	}
-	if (!qp->flying)
+	if (!qp->in_flight)
 		return; /* also if a later WR had failed and broke the QP */
 	/* skip needless retransmissions */
 	if ((int32_t)(r->at - sq->done) < 0)
@@ -169,10 +169,10 @@ static bool retire_up_to(struct urxe_qp *qp, struct wire_requester *r,
  */
 static void missing(struct urxe_qp *qp, struct wire_requester *r)
 {
-	if (r->gone_back || !qp->flying)
+	if (r->gone_back || !qp->in_flight)
 		return;
 	r->gone_back = true;
-	requester_try_again(qp, r);
+	requester_retransmit(qp, r);
 }
 
 /*
@@ -248,7 +248,7 @@ static void take_data(struct urxe_qp *qp, struct wire_requester *r,
 
 	if (!window_has(&r->window, psn))
 		return; /* a duplicate */
-	if (!r->fetches || !retire_up_to(qp, r, psn) || !qp->flying ||
+	if (!r->fetches || !retire_up_to(qp, r, psn) || !qp->in_flight ||
 	    psn != r->window.una) {
 		missing(qp, r);
 		return;
@@ -287,7 +287,7 @@ static void take_rnr(struct urxe_qp *qp, struct wire_requester *r, uint8_t code)
 	r->rnr_left--;
 	go_back(qp, r, false);
 	r->rnr_until = clock_now() + retry_rnr_ns(code);
-	wait_shown(qp, r, STALL_RNR, r->rnr_until);
+	wait_publish(qp, r, STALL_RNR, r->rnr_until);
 }
 
 /* Process a NAK.  It acknowledges all earlier PSNs. */
@@ -310,7 +310,7 @@ static void take_nak(struct urxe_qp *qp, struct wire_requester *r,
 		missing(qp, r);
 		return;
 	}
-	if (!qp->flying)
+	if (!qp->in_flight)
 		return;
 	if ((syndrome & 0xe0) == WIRE_RNR_NAK) {
 		take_rnr(qp, r, syndrome & 0x1f);
@@ -319,7 +319,7 @@ static void take_nak(struct urxe_qp *qp, struct wire_requester *r,
 		if (r->gone_back)
 			return;
 		r->gone_back = true;
-		requester_try_again(qp, r);
+		requester_retransmit(qp, r);
 	} else if (syndrome >= WIRE_NAK_INVALID &&
 		   syndrome <= WIRE_NAK_OPERATION) {
 		why_note(WIRE_NAK, qp->attr.dest_qp_num, psn, syndrome);
@@ -333,7 +333,7 @@ static void take_answer(struct urxe_qp *qp, struct wire_requester *r,
 {
 	bool acks = (a->head.syndrome & 0xe0) == 0;
 
-	if (a->head.qpn != qp->qpn || !qp->flying)
+	if (a->head.qpn != qp->qpn || !qp->in_flight)
 		return;
 	switch (a->head.opcode) {
 	case WIRE_ACKNOWLEDGE:
@@ -360,7 +360,7 @@ void requester_take(struct urxe_qp *qp, struct wire_requester *r)
 {
 	struct inbox_answer a;
 
-	while (inbox_look(qp->ctx, r->inbox, &a)) {
+	while (inbox_peek(qp->ctx, r->inbox, &a)) {
 		take_answer(qp, r, &a);
 		inbox_drop(r->inbox, &a);
 	}

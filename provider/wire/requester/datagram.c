@@ -68,8 +68,8 @@ static void datagram_send(struct urxe_qp *qp, const struct urxe_wqe *w)
 	struct wire_path path;
 	int err = 0;
 
-	qp->count.away_packets++;
-	qp->count.away_bytes += w->length;
+	qp->count.wire_packets++;
+	qp->count.wire_bytes += w->length;
 	if (datagram_path(qp, w, &path))
 		port = port_begin(path.sgid, &err);
 	if (port) {

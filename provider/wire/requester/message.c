@@ -35,25 +35,25 @@ static uint8_t transport_of(const struct urxe_qp *qp)
 }
 
 /* Opcodes of a message, by position of the packet. */
-struct places {
+struct opcodes {
 	uint8_t first, middle, last, only;
 };
 
-static const struct places sends = { WIRE_SEND_FIRST, WIRE_SEND_MIDDLE,
-				     WIRE_SEND_LAST, WIRE_SEND_ONLY };
-static const struct places sends_imm = { WIRE_SEND_FIRST, WIRE_SEND_MIDDLE,
-					 WIRE_SEND_LAST_IMM,
-					 WIRE_SEND_ONLY_IMM };
-static const struct places sends_inv = { WIRE_SEND_FIRST, WIRE_SEND_MIDDLE,
-					 WIRE_SEND_LAST_INV,
-					 WIRE_SEND_ONLY_INV };
-static const struct places writes = { WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE,
-				      WIRE_WRITE_LAST, WIRE_WRITE_ONLY };
-static const struct places writes_imm = { WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE,
-					  WIRE_WRITE_LAST_IMM,
-					  WIRE_WRITE_ONLY_IMM };
+static const struct opcodes sends = { WIRE_SEND_FIRST, WIRE_SEND_MIDDLE,
+				      WIRE_SEND_LAST, WIRE_SEND_ONLY };
+static const struct opcodes sends_imm = { WIRE_SEND_FIRST, WIRE_SEND_MIDDLE,
+					  WIRE_SEND_LAST_IMM,
+					  WIRE_SEND_ONLY_IMM };
+static const struct opcodes sends_inv = { WIRE_SEND_FIRST, WIRE_SEND_MIDDLE,
+					  WIRE_SEND_LAST_INV,
+					  WIRE_SEND_ONLY_INV };
+static const struct opcodes writes = { WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE,
+				       WIRE_WRITE_LAST, WIRE_WRITE_ONLY };
+static const struct opcodes writes_imm = { WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE,
+					   WIRE_WRITE_LAST_IMM,
+					   WIRE_WRITE_ONLY_IMM };
 
-static uint8_t place(const struct places *p, uint32_t i, uint32_t n)
+static uint8_t opcode_at(const struct opcodes *p, uint32_t i, uint32_t n)
 {
 	if (n == 1)
 		return p->only;
@@ -64,13 +64,13 @@ static uint8_t opcode_of(const struct urxe_wqe *w, uint32_t i, uint32_t n)
 {
 	switch (w->opcode) {
 	case IBV_WR_SEND_WITH_IMM:
-		return place(&sends_imm, i, n);
+		return opcode_at(&sends_imm, i, n);
 	case IBV_WR_SEND_WITH_INV:
-		return place(&sends_inv, i, n);
+		return opcode_at(&sends_inv, i, n);
 	case IBV_WR_RDMA_WRITE:
-		return place(&writes, i, n);
+		return opcode_at(&writes, i, n);
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return place(&writes_imm, i, n);
+		return opcode_at(&writes_imm, i, n);
 	case IBV_WR_RDMA_READ:
 		return WIRE_READ_REQUEST;
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
@@ -82,7 +82,7 @@ static uint8_t opcode_of(const struct urxe_wqe *w, uint32_t i, uint32_t n)
 	case URXE_WR_ATOMIC_WRITE:
 		return WIRE_ATOMIC_WRITE;
 	default:
-		return place(&sends, i, n);
+		return opcode_at(&sends, i, n);
 	}
 }
 

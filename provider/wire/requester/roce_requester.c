@@ -36,7 +36,7 @@
  * A quarter of the PSN space may be in flight, so that comparison of PSNs is
  * unambiguous.
  */
-#define PSNS_MOST (1u << 22)
+#define PSNS_MAX (1u << 22)
 
 /* Record that the WR in a slot is begun, and assign its PSNs. */
 static void message_begin(struct wire_requester *r, uint32_t slot,
@@ -64,20 +64,20 @@ static void requester_disown(struct urxe_qp *qp, struct wire_requester *r)
  * Publish the time of this poll: the caller polls again by itself and need
  * not be woken, unless the CQ is armed.  The service thread does not publish.
  */
-static void requester_looks(struct urxe_qp *qp, struct wire_requester *r,
-			    uint64_t now)
+static void requester_note_poll(struct urxe_qp *qp, struct wire_requester *r,
+				uint64_t now)
 {
-	uint64_t last = load_relaxed(&r->inbox->looked);
+	uint64_t last = load_relaxed(&r->inbox->last_poll);
 
 	if (service_is_me())
 		return;
 	if (load_relaxed(&qp->scq->sh->arm) != URXE_ARM_NONE) {
-		store_relaxed(&r->inbox->looked, 0);
+		store_relaxed(&r->inbox->last_poll, 0);
 		/* pairs with the fence in inbox_put_to() */
 		atomic_thread_fence(memory_order_seq_cst);
 		return;
 	}
-	store_relaxed(&r->inbox->looked, now);
+	store_relaxed(&r->inbox->last_poll, now);
 	/* the service thread polls when that is no longer recent */
 	if (now - last > URXE_WIRE_RECENT)
 		service_need_by(qp->ctx, now + 2 * URXE_WIRE_RECENT);
@@ -94,13 +94,14 @@ static bool requester_has_failed(const struct urxe_qp *qp,
 static uint64_t requester_next(const struct urxe_qp *qp,
 			       const struct wire_requester *r, uint64_t now)
 {
-	const uint64_t looked = load_relaxed(&r->inbox->looked);
+	const uint64_t last_poll = load_relaxed(&r->inbox->last_poll);
 	uint64_t next = UINT64_MAX;
 
 	if (requester_has_failed(qp, r))
 		return now;
-	/* `looked` may be later than `now`, after a wait for the lock */
-	if (looked && (int64_t)(now - looked) <= 2 * (int64_t)URXE_WIRE_RECENT)
+	/* `last_poll` may be later than `now`, after a wait for the lock */
+	if (last_poll &&
+	    (int64_t)(now - last_poll) <= 2 * (int64_t)URXE_WIRE_RECENT)
 		next = now + 2 * URXE_WIRE_RECENT;
 	if (r->deadline && r->deadline < next)
 		next = r->deadline;
@@ -118,7 +119,7 @@ static uint64_t requester_leave(struct urxe_qp *qp, struct wire_requester *r,
 {
 	const uint64_t next = requester_next(qp, r, now);
 
-	if (!load_relaxed(&r->inbox->looked) && !service_is_me())
+	if (!load_relaxed(&r->inbox->last_poll) && !service_is_me())
 		service_need_by(qp->ctx, next);
 	return next;
 }
@@ -131,16 +132,16 @@ static enum verdict requester_no_inbox(struct run *r)
 }
 
 /* Publish the state for diagnostic tools. */
-static void requester_show(const struct urxe_qp *qp,
-			   const struct wire_requester *r)
+static void requester_publish(const struct urxe_qp *qp,
+			      const struct wire_requester *r)
 {
-	struct urxe_wire_shown *s = &r->inbox->shown;
+	struct urxe_wire_status *s = &r->inbox->published;
 
 	store_relaxed(&s->una, r->window.una);
 	store_relaxed(&s->next, r->window.next);
 	store_relaxed(&s->end, r->window.end);
 	store_relaxed(&s->window, r->window.size);
-	store_relaxed(&s->again, r->again);
+	store_relaxed(&s->retransmits, r->retransmits);
 	store_relaxed(&s->left, qp->attr.timeout ? r->left : URXE_WIRE_ENDLESS);
 	store_relaxed(&s->until, r->deadline);
 }
@@ -193,9 +194,9 @@ static enum verdict requester_begin(struct urxe_qp *qp, struct run *run,
 	if (qp->type == IBV_QPT_UC)
 		return begin_unreliable(qp, r);
 	now = clock_now();
-	requester_looks(qp, r, now);
+	requester_note_poll(qp, r, now);
 	requester_send(qp, r);
-	requester_show(qp, r);
+	requester_publish(qp, r);
 	requester_leave(qp, r, now);
 	return WR_IN_FLIGHT;
 }
@@ -208,7 +209,7 @@ static bool requester_follows(const struct urxe_qp *qp,
 	uint32_t out = (w->end - w->una) & WIRE_PSN_MASK;
 
 	if (wqe_is_local(second) ||
-	    out + message_packets(qp, second) > PSNS_MOST)
+	    out + message_packets(qp, second) > PSNS_MAX)
 		return false;
 	/*
 	 * The responder executes in order, but a fetch completes later than
@@ -217,17 +218,17 @@ static bool requester_follows(const struct urxe_qp *qp,
 	return !(second->flags & IBV_SEND_FENCE && message_fetches(first));
 }
 
-static void look_at_clock(struct urxe_qp *qp, struct wire_requester *r,
-			  uint64_t now)
+static void requester_check_timers(struct urxe_qp *qp, struct wire_requester *r,
+				   uint64_t now)
 {
 	if (requester_has_failed(qp, r)) /* earlier WRs complete first */
 		requester_answer(qp, r->failed_at, r->failed);
 	if (r->rnr_until && now >= r->rnr_until)
 		r->rnr_until = 0;
-	if (qp->flying && r->deadline && now >= r->deadline) {
+	if (qp->in_flight && r->deadline && now >= r->deadline) {
 		counted(qp, URXE_CNT_ACK_TIMEOUT);
 		r->gone_back = false;
-		requester_try_again(qp, r);
+		requester_retransmit(qp, r);
 	}
 }
 
@@ -241,22 +242,22 @@ static uint64_t requester_progress(struct urxe_qp *qp, uint64_t now)
 	struct wire_requester *r = qp->wire;
 
 	requester_disown(qp, r);
-	if (!qp->flying)
+	if (!qp->in_flight)
 		return UINT64_MAX;
-	requester_looks(qp, r, now);
+	requester_note_poll(qp, r, now);
 	requester_take(qp, r);
-	if (qp->flying)
-		look_at_clock(qp, r, now);
+	if (qp->in_flight)
+		requester_check_timers(qp, r, now);
 	requester_skip_sent(r);
-	if (qp->flying && requester_may_send(qp, r)) {
+	if (qp->in_flight && requester_may_send(qp, r)) {
 		qp_guard_raise(qp, GUARD_NOTHING);
 		requester_send(qp, r);
 		guard_lower(qp->guard);
 	}
-	requester_show(qp, r);
+	requester_publish(qp, r);
 	if (qp->stall.kind == STALL_NONE)
 		requester_run(qp);
-	return qp->flying ? requester_leave(qp, r, now) : UINT64_MAX;
+	return qp->in_flight ? requester_leave(qp, r, now) : UINT64_MAX;
 }
 
 static void requester_cancel(struct urxe_qp *qp)

@@ -50,7 +50,7 @@ static bool fetch_has_room(const struct urxe_qp *qp, struct wire_requester *r,
 	 */
 	uint32_t most = qp->attr.max_rd_atomic ? qp->attr.max_rd_atomic : 1;
 
-	if (r->fetches >= (most < FETCHES ? most : FETCHES) ||
+	if (r->fetches >= (most < FETCHES_MAX ? most : FETCHES_MAX) ||
 	    r->fetched + FETCH_BYTES > FETCHED_BYTES)
 		return false;
 	/* a fetch may be larger than the window: then send it alone */
@@ -61,7 +61,7 @@ static bool fetch_has_room(const struct urxe_qp *qp, struct wire_requester *r,
 static void fetch_begin(const struct urxe_qp *qp, struct wire_requester *r,
 			uint32_t psn, uint32_t packets)
 {
-	r->fetch[(r->first + r->fetches++) % FETCHES] =
+	r->fetch[(r->first + r->fetches++) % FETCHES_MAX] =
 		(struct fetch){ psn, packets };
 	r->fetched += (uint64_t)packets << qp->mtu_shift;
 }
@@ -128,7 +128,7 @@ static bool sending_packet(struct sending *s, uint32_t i, uint32_t more)
 	p.bth.psn = wire_psn_add(s->m->psn, i);
 	/* the last packet, and at the window's intervals */
 	p.bth.ack_request = s->qp->type != IBV_QPT_UC &&
-			    (i + more == n || window_asks(s->window));
+			    (i + more == n || window_needs_ackreq(s->window));
 	to = port_add(s->port, &s->path, &p);
 	if (to && !sending_fill(s, to, p.length)) {
 		port_drop(s->port);
@@ -222,8 +222,8 @@ static void send_all(struct urxe_qp *qp, struct wire_requester *r,
  * specification, 9.7.6.1.3).  From the third try on it does, so that a busy
  * peer is not taken for dead.
  */
-uint64_t requester_patience(const struct urxe_qp *qp,
-			    const struct wire_requester *r)
+uint64_t requester_timeout(const struct urxe_qp *qp,
+			   const struct wire_requester *r)
 {
 	const unsigned int tries = qp->attr.retry_cnt - r->left;
 
@@ -233,7 +233,7 @@ uint64_t requester_patience(const struct urxe_qp *qp,
 void requester_arm(const struct urxe_qp *qp, struct wire_requester *r,
 		   bool anew)
 {
-	uint64_t period = requester_patience(qp, r);
+	uint64_t period = requester_timeout(qp, r);
 
 	if (window_is_quiet(&r->window) || !period)
 		r->deadline = 0;

@@ -18,7 +18,7 @@
 #include "roce_requester.h"
 #include "window.h"
 
-#define FETCHES URXE_MAX_RD_ATOM
+#define FETCHES_MAX URXE_MAX_RD_ATOM
 
 /*
  * PSNs of the WR in a send-queue slot.  A WR with 0 packets is executed, or
@@ -42,7 +42,7 @@ struct wire_requester {
 	uint32_t at; /* slot that window.next is in */
 	uint32_t end; /* one past the last slot that was begun */
 	/* outstanding fetches, a ring from first on */
-	struct fetch fetch[FETCHES];
+	struct fetch fetch[FETCHES_MAX];
 	uint32_t first, fetches;
 	uint64_t fetched; /* bytes that their responses carry */
 	uint64_t deadline; /* retransmission timer; 0: not running */
@@ -50,7 +50,7 @@ struct wire_requester {
 	uint8_t left, rnr_left; /* retries left */
 	bool waits; /* the wait is shown in qp->sh->wait */
 	bool gone_back; /* already retransmitted for this una */
-	uint32_t again; /* retransmissions since una advanced */
+	uint32_t retransmits; /* retransmissions since una advanced */
 	/* local error during sending, or IBV_WC_SUCCESS */
 	enum ibv_wc_status failed;
 	/* slot of the WR that failed; nothing more of it is sent */
@@ -100,8 +100,8 @@ void requester_send(struct urxe_qp *qp, struct wire_requester *r);
 /* Advance r->at past the slots that are completely sent. */
 void requester_skip_sent(struct wire_requester *r);
 /* Return the retransmission timeout in ns; 0: infinite. */
-uint64_t requester_patience(const struct urxe_qp *qp,
-			    const struct wire_requester *r);
+uint64_t requester_timeout(const struct urxe_qp *qp,
+			   const struct wire_requester *r);
 /*
  * Start or stop the retransmission timer.  anew: restart it if it is running.
  */
@@ -116,6 +116,6 @@ void requester_tries_begin(const struct urxe_qp *qp, struct wire_requester *r);
  * Retransmit from una after a loss.  If no retry is left, the oldest WR fails
  * with IBV_WC_RETRY_EXC_ERR and the QP enters the error state.
  */
-void requester_try_again(struct urxe_qp *qp, struct wire_requester *r);
+void requester_retransmit(struct urxe_qp *qp, struct wire_requester *r);
 /* Process all responses in the inbox. */
 void requester_take(struct urxe_qp *qp, struct wire_requester *r);

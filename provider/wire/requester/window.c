@@ -8,7 +8,7 @@ void window_begin(struct wire_window *w, uint32_t psn)
 	w->una = w->next = w->high = w->end = psn;
 	if (!w->size)
 		w->size = WINDOW_FIRST;
-	w->answered = w->unasked = 0;
+	w->answered = w->since_ackreq = 0;
 	w->cut = false;
 }
 
@@ -34,16 +34,17 @@ uint32_t window_room(const struct wire_window *w)
 	return left < room ? left : room;
 }
 
-bool window_asks(const struct wire_window *w)
+bool window_needs_ackreq(const struct wire_window *w)
 {
 	uint32_t half = w->size / 2;
 
-	return w->unasked + 1 >= (half < WINDOW_ASK ? half : WINDOW_ASK);
+	return w->since_ackreq + 1 >=
+	       (half < WINDOW_ACKREQ ? half : WINDOW_ACKREQ);
 }
 
 void window_sent(struct wire_window *w, uint32_t n, bool asked)
 {
-	w->unasked = asked ? 0 : w->unasked + n;
+	w->since_ackreq = asked ? 0 : w->since_ackreq + n;
 	w->next = wire_psn_add(w->next, n);
 	if (between(w->una, w->high) < between(w->una, w->next))
 		w->high = w->next;
@@ -57,7 +58,7 @@ bool window_has(const struct wire_window *w, uint32_t psn)
 static void window_grow(struct wire_window *w, uint32_t n)
 {
 	w->answered += n;
-	if (w->answered < w->size || w->size >= WINDOW_MOST)
+	if (w->answered < w->size || w->size >= WINDOW_MAX)
 		return;
 	w->answered = 0;
 	w->size++;
@@ -85,13 +86,13 @@ void window_go_slow(struct wire_window *w)
 		return;
 	w->cut = true;
 	w->cut_at = w->high;
-	w->size = w->size / 2 > WINDOW_LEAST ? w->size / 2 : WINDOW_LEAST;
+	w->size = w->size / 2 > WINDOW_MIN ? w->size / 2 : WINDOW_MIN;
 }
 
 void window_go_back(struct wire_window *w, bool lost)
 {
 	w->next = w->una;
-	w->answered = w->unasked = 0;
+	w->answered = w->since_ackreq = 0;
 	if (lost)
 		window_go_slow(w);
 }

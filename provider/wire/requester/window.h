@@ -26,15 +26,15 @@
 #include "wire/psn.h"
 
 #define WINDOW_FIRST 128u /* rxe's fixed window */
-#define WINDOW_LEAST 4u
-#define WINDOW_MOST 256u
-#define WINDOW_ASK 32u /* most packets without AckReq */
+#define WINDOW_MIN 4u
+#define WINDOW_MAX 256u
+#define WINDOW_ACKREQ 32u /* most packets without AckReq */
 
 struct wire_window {
 	uint32_t una, next, high, end; /* PSNs */
 	uint32_t size; /* packets */
 	uint32_t answered; /* packets acknowledged since it grew last */
-	uint32_t unasked; /* packets sent since the last AckReq */
+	uint32_t since_ackreq; /* packets sent since the last AckReq */
 	uint32_t cut_at; /* no further cut until this PSN is acknowledged */
 	bool cut;
 };
@@ -54,7 +54,7 @@ static inline bool window_is_quiet(const struct wire_window *w)
 }
 
 /* Return true if the next packet must have AckReq. */
-bool window_asks(const struct wire_window *w);
+bool window_needs_ackreq(const struct wire_window *w);
 
 /* Record that n packets were sent; asked: the last one has AckReq. */
 void window_sent(struct wire_window *w, uint32_t n, bool asked);

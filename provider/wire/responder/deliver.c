@@ -33,12 +33,12 @@ static void datagram_deliver(struct wire_server *s, uint32_t qpn,
 	const uint8_t grh = wire_path_is_ipv4(&in->path) ?
 				    IBV_WC_GRH | URXE_CQE_IPV4 :
 				    IBV_WC_GRH;
-	struct served *v = server_turn_to(s, qpn, IBV_QPT_UD);
+	struct cached_qp *v = server_find_qp(s, qpn, IBV_QPT_UD);
 	struct urxe_conn *c;
 	enum response resp;
 	struct receipt rc;
 
-	if (!v || !conn_listens(&v->conn, in->packet.deth.qkey)) {
+	if (!v || !conn_accepts_datagram(&v->conn, in->packet.deth.qkey)) {
 		server_count(s, URXE_CNT_UNCLAIMED);
 		return;
 	}

@@ -28,7 +28,7 @@ static void atomic_answer(struct request *r, uint32_t psn, uint32_t msn,
 {
 	struct wire_packet p;
 
-	reply_stands_for(r, psn);
+	reply_covers_ack(r, psn);
 	reply_begin(r, WIRE_ATOMIC_ACKNOWLEDGE, psn, &p);
 	p.aeth.msn = msn & WIRE_PSN_MASK;
 	p.atomicack.original = original;

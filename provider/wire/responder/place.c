@@ -15,7 +15,7 @@ static void place_answer(struct request *r)
 {
 	struct wire_packet p;
 
-	reply_stands_for(r, r->p->bth.psn);
+	reply_covers_ack(r, r->p->bth.psn);
 	reply_begin(r, WIRE_READ_ONLY, r->p->bth.psn, &p);
 	reply_add(r, &p);
 }
@@ -79,7 +79,7 @@ enum response place(struct request *r)
 
 void place_again(struct request *r)
 {
-	if (r->op == WIRE_FLUSH ? !shared_turn_again(r) && !flush(r) :
+	if (r->op == WIRE_FLUSH ? !shared_use_srq_duplicate(r) && !flush(r) :
 				  fetch_kept(r) != NULL)
 		place_answer(r);
 }

@@ -89,7 +89,7 @@ enum response read_portion(struct request *r, struct read *d)
 	uint32_t i;
 
 	resp = read_access(r, d, &src);
-	reply_stands_for(r, wire_psn_add(d->end, WIRE_PSN_MASK));
+	reply_covers_ack(r, wire_psn_add(d->end, WIRE_PSN_MASK));
 	reply_flush(r->s); /* flush the packets queued before it */
 	/* order the reads after earlier WRITEs and before later READs */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -110,7 +110,7 @@ static uint32_t read_packets(const struct request *r, uint32_t length)
 	return n ? n : 1;
 }
 
-static bool read_of(const struct request *r, bool again, struct read *d)
+static bool read_of(const struct request *r, bool duplicate, struct read *d)
 {
 	const struct wire_reth *reth = &r->p->reth;
 	const uint32_t psn = r->p->bth.psn;
@@ -126,7 +126,7 @@ static bool read_of(const struct request *r, bool again, struct read *d)
 		.first = psn,
 		.psn = psn,
 		.end = wire_psn_add(psn, read_packets(r, reth->length)),
-		.again = again,
+		.duplicate = duplicate,
 	};
 	return true;
 }
@@ -150,7 +150,7 @@ static void read_now(struct request *r, struct read *d)
 
 	if (!resp && !read_is_done(d))
 		reader_begin(r, d);
-	else if (resp && !d->again)
+	else if (resp && !d->duplicate)
 		read_refuse(r, d, resp);
 }
 
@@ -190,7 +190,7 @@ void fetch_read_again(struct request *r)
 
 	/* only what an executed request asked for */
 	if (!read_of(r, true, &d) || wire_psn_minus(d.end, epsn) > 0 ||
-	    shared_turn_again(r) || read_access(r, &d, &src))
+	    shared_use_srq_duplicate(r) || read_access(r, &d, &src))
 		return;
 	if (q)
 		reader_put(q, &d);

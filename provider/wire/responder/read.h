@@ -27,7 +27,7 @@ struct read {
 	uint32_t rkey, srqn;
 	uint32_t first, psn, end; /* PSNs: first, next, one past the last */
 	bool begun;
-	bool again; /* a duplicate request: errors are not NAKed */
+	bool duplicate; /* a duplicate request: errors are not NAKed */
 };
 
 static inline bool read_is_done(const struct read *d)
@@ -93,4 +93,4 @@ struct reader *reader_of(struct wire_server *s, uint32_t qpn);
  */
 bool reader_holds_back(struct request *r, int32_t behind);
 /* Send a portion of the next reader's READ.  Called with the guard raised. */
-void readers_go_on(struct wire_server *s);
+void readers_serve_next(struct wire_server *s);

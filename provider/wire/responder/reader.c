@@ -101,7 +101,7 @@ static void reader_is_through(struct request *r, struct reader *q)
 {
 	if (q->missed) {
 		/* the requester has retransmitted since that NAK */
-		r->st->told = 0;
+		r->st->nak_sent = 0;
 		respond_missing(r,
 				load_relaxed(&r->c->sh->epsn) & WIRE_PSN_MASK);
 	} else if (q->due) {
@@ -113,12 +113,12 @@ static void reader_is_through(struct request *r, struct reader *q)
 static void reader_portion(struct request *r, struct reader *q)
 {
 	struct read *d = &q->read[0];
-	enum response resp = shared_turn_again(r);
+	enum response resp = shared_use_srq_duplicate(r);
 
 	if (!resp)
 		resp = read_portion(r, d);
 	if (resp) {
-		if (!d->again)
+		if (!d->duplicate)
 			read_refuse(r, d, resp);
 		reader_end(r->s, q);
 		return;
@@ -132,7 +132,7 @@ static void reader_portion(struct request *r, struct reader *q)
 }
 
 /* Continue q, unless the connection has changed. */
-static void reader_go_on(struct wire_server *s, struct reader *q)
+static void reader_continue(struct wire_server *s, struct reader *q)
 {
 	const struct wire_packet p = {
 		.bth = { .qpn = q->qpn },
@@ -140,7 +140,7 @@ static void reader_go_on(struct wire_server *s, struct reader *q)
 	};
 	struct request r = { .s = s, .p = &p };
 
-	if (!request_find(&r, q->type) || !request_is_heard(&r) ||
+	if (!request_find(&r, q->type) || !request_is_accepted(&r) ||
 	    q->want != r.c->want || q->path != r.c->path) {
 		reader_end(s, q);
 		return;
@@ -149,14 +149,14 @@ static void reader_go_on(struct wire_server *s, struct reader *q)
 	reader_portion(&r, q);
 }
 
-void readers_go_on(struct wire_server *s)
+void readers_serve_next(struct wire_server *s)
 {
 	uint32_t i;
 
 	for (i = 0; i < READERS; i++) {
 		s->turn = (s->turn + 1) % READERS;
 		if (s->reader[s->turn].qpn) {
-			reader_go_on(s, &s->reader[s->turn]);
+			reader_continue(s, &s->reader[s->turn]);
 			return;
 		}
 	}

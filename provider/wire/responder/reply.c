@@ -21,7 +21,7 @@ void reply_flush(struct wire_server *s)
 		count_sent(s->me.ctx->fabric, COUNTER_HOLDER, &s->sender.sent);
 }
 
-static void reply_make(const struct served *v, uint8_t op, uint32_t psn,
+static void reply_make(const struct cached_qp *v, uint8_t op, uint32_t psn,
 		       uint32_t msn, struct wire_packet *p)
 {
 	memset(p, 0, sizeof(*p));
@@ -33,7 +33,7 @@ static void reply_make(const struct served *v, uint8_t op, uint32_t psn,
 	p->aeth.msn = msn & WIRE_PSN_MASK;
 }
 
-static uint8_t *reply_put(struct wire_server *s, const struct served *v,
+static uint8_t *reply_put(struct wire_server *s, const struct cached_qp *v,
 			  const struct wire_packet *p)
 {
 	if (wire_sender_is_full(&s->sender))
@@ -41,7 +41,7 @@ static uint8_t *reply_put(struct wire_server *s, const struct served *v,
 	return wire_sender_add(&s->sender, &v->path, p);
 }
 
-static void reply_ack(struct wire_server *s, struct served *v)
+static void reply_ack(struct wire_server *s, struct cached_qp *v)
 {
 	struct wire_packet p;
 
@@ -53,7 +53,7 @@ static void reply_ack(struct wire_server *s, struct served *v)
 void reply_ack_later(struct request *r)
 {
 	struct wire_server *s = r->s;
-	struct served *v = r->v;
+	struct cached_qp *v = r->v;
 
 	v->due = true;
 	/*
@@ -66,10 +66,10 @@ void reply_ack_later(struct request *r)
 		return;
 	v->listed = true;
 	v->next_due = s->due;
-	s->due = (uint32_t)(v - s->served) + 1;
+	s->due = (uint32_t)(v - s->cached) + 1;
 }
 
-void reply_stands_for(struct request *r, uint32_t psn)
+void reply_covers_ack(struct request *r, uint32_t psn)
 {
 	if (!wire_psn_before(psn, r->v->psn))
 		r->v->due = false;
@@ -77,10 +77,10 @@ void reply_stands_for(struct request *r, uint32_t psn)
 
 void reply_acks(struct wire_server *s)
 {
-	struct served *v;
+	struct cached_qp *v;
 
 	while (s->due) {
-		v = &s->served[s->due - 1];
+		v = &s->cached[s->due - 1];
 		s->due = v->next_due;
 		v->listed = false;
 		if (v->due)
@@ -89,7 +89,7 @@ void reply_acks(struct wire_server *s)
 	reply_flush(s);
 }
 
-void reply_forget(struct wire_server *s, struct served *v)
+void reply_forget(struct wire_server *s, struct cached_qp *v)
 {
 	if (v->listed)
 		reply_acks(s); /* this also removes v from the list */
@@ -128,9 +128,9 @@ void reply_congestion(struct request *r)
 	};
 	const uint64_t now = clock_now();
 
-	if (now - r->v->told < CNP_INTERVAL)
+	if (now - r->v->cnp_sent_at < CNP_INTERVAL)
 		return;
-	r->v->told = now;
+	r->v->cnp_sent_at = now;
 	reply_put(r->s, r->v, &p);
 	server_count(r->s, URXE_CNT_CNP_SENT);
 }

@@ -46,8 +46,9 @@ static void request_wqe(const struct request *r, uint64_t length,
 
 /* ------------------------------------------------------- receives */
 
-static void taken_keep(struct urxe_wire_taken *k, const struct taken *t,
-		       uint32_t srq_live)
+static void stored_receive_put(struct urxe_stored_receive *k,
+			       const struct stored_receive *t,
+			       uint32_t srq_live)
 {
 	uint32_t i;
 
@@ -61,10 +62,11 @@ static void taken_keep(struct urxe_wire_taken *k, const struct taken *t,
 		k->sge[i].length = t->sge[i].length;
 		k->sge[i].lkey = t->sge[i].lkey;
 	}
-	store_release(&k->there, 1);
+	store_release(&k->valid, 1);
 }
 
-static void taken_recall(const struct urxe_wire_taken *k, struct taken *t)
+static void stored_receive_get(const struct urxe_stored_receive *k,
+			       struct stored_receive *t)
 {
 	uint32_t i;
 
@@ -82,19 +84,19 @@ static void taken_recall(const struct urxe_wire_taken *k, struct taken *t)
 
 /* Use the stored receive of the message in progress, or take the next one. */
 static enum response request_take(struct request *r, const struct urxe_wqe *w,
-				  struct taken *t)
+				  struct stored_receive *t)
 {
-	struct urxe_wire_taken *k = &r->st->taken;
+	struct urxe_stored_receive *k = &r->st->receive;
 	enum response resp;
 
-	if (load_acquire(&k->there)) {
-		taken_recall(k, t);
+	if (load_acquire(&k->valid)) {
+		stored_receive_get(k, t);
 		return RESP_ACK;
 	}
 	respond_step(r);
 	resp = responder_take(&r->s->me, r->c, w, t);
 	if (!resp)
-		taken_keep(k, t, r->c->rx.srq_live);
+		stored_receive_put(k, t, r->c->rx.srq_live);
 	respond_step_undone(r);
 	return resp;
 }
@@ -127,7 +129,7 @@ static enum response request_end(struct request *r, struct receipt *rc,
 /* Complete the receive t, with success or with status `failed`. */
 static enum response request_complete(struct request *r,
 				      const struct urxe_wqe *w,
-				      const struct taken *t,
+				      const struct stored_receive *t,
 				      enum ibv_wc_status failed)
 {
 	struct receipt rc;
@@ -135,7 +137,7 @@ static enum response request_complete(struct request *r,
 
 	respond_step(r);
 	resp = responder_complete(&r->s->me, r->c, w, t, failed, &rc);
-	store_relaxed(&r->st->taken.there, 0);
+	store_relaxed(&r->st->receive.valid, 0);
 	return request_end(r, &rc, resp, failed);
 }
 
@@ -143,18 +145,20 @@ static enum response request_complete(struct request *r,
  * Return true if the receive stays available to the next message: a UC
  * message that is too long, without an SRQ.
  */
-static bool receive_stays(const struct request *r, enum ibv_wc_status failed)
+static bool receive_stays_posted(const struct request *r,
+				 enum ibv_wc_status failed)
 {
 	return r->s->me.type == IBV_QPT_UC && failed == IBV_WC_LOC_LEN_ERR &&
 	       !r->c->rx.srq;
 }
 
 static enum response request_failed(struct request *r, const struct urxe_wqe *w,
-				    const struct taken *t, enum response resp,
+				    const struct stored_receive *t,
+				    enum response resp,
 				    enum ibv_wc_status failed)
 {
 	if ((resp != RESP_NAK_INVALID && resp != RESP_NAK_OPERATION) ||
-	    receive_stays(r, failed))
+	    receive_stays_posted(r, failed))
 		return resp;
 	request_complete(r, w, t, failed);
 	if (r->s->me.type == IBV_QPT_UC) /* UC has no NAK */
@@ -165,16 +169,16 @@ static enum response request_failed(struct request *r, const struct urxe_wqe *w,
 void request_abandon(struct request *r)
 {
 	const struct urxe_wqe w = { .opcode = IBV_WR_SEND };
-	struct taken t;
+	struct stored_receive t;
 
-	if (!load_acquire(&r->st->taken.there))
+	if (!load_acquire(&r->st->receive.valid))
 		return;
-	if (!shared_turn_back(r)) {
+	if (!shared_use_stored_srq(r)) {
 		if (r->s->me.type == IBV_QPT_XRC_SEND)
-			store_relaxed(&r->st->taken.there, 0);
+			store_relaxed(&r->st->receive.valid, 0);
 		return;
 	}
-	taken_recall(&r->st->taken, &t);
+	stored_receive_get(&r->st->receive, &t);
 	request_complete(r, &w, &t, IBV_WC_WR_FLUSH_ERR);
 }
 
@@ -204,11 +208,12 @@ static void request_note_invalidated(struct request *r, enum urxe_inv inv)
 		r->st->invalidated = r->p->bth.psn | URXE_WIRE_AGAIN;
 }
 
-bool request_is_heard(const struct request *r)
+bool request_is_accepted(const struct request *r)
 {
 	uint64_t word = load_seq_cst(&r->c->sh->conn);
 
-	return (word & URXE_CONN_ENDS) == r->c->want && conn_hears(r->c, word);
+	return (word & URXE_CONN_ENDS) == r->c->want &&
+	       conn_can_receive(r->c, word);
 }
 
 /* ------------------------------------------------------- SEND */
@@ -238,7 +243,7 @@ static enum response send_part(struct request *r, struct urxe_wqe *w, bool last,
 	const struct urxe_seg src = request_bytes(r);
 	enum ibv_wc_status failed;
 	enum response resp;
-	struct taken t;
+	struct stored_receive t;
 
 	resp = request_take(r, w, &t);
 	if (resp)
@@ -268,20 +273,20 @@ enum response request_send(struct request *r)
 	if (w.length > URXE_MAX_MSG)
 		return RESP_NAK_INVALID;
 	if (w.opcode == IBV_WR_SEND_WITH_INV) {
-		if (only && !load_relaxed(&r->st->taken.there) &&
+		if (only && !load_relaxed(&r->st->receive.valid) &&
 		    !responder_has_receive(r->c))
 			return RESP_RNR;
 		inv = request_invalidate(r, &w);
 		/* the guard was lowered meanwhile */
-		if (!request_is_heard(r))
+		if (!request_is_accepted(r))
 			return RESP_SILENCE;
 		request_note_invalidated(r, inv);
-		if (inv == URXE_INV_AGAIN || shared_turn_to(r))
+		if (inv == URXE_INV_AGAIN || shared_use_srq(r))
 			return RESP_SILENCE;
 		if (inv == URXE_INV_FAILED)
 			failed = IBV_WC_REM_INV_REQ_ERR;
 	}
-	if (only && !load_relaxed(&r->st->taken.there))
+	if (only && !load_relaxed(&r->st->receive.valid))
 		resp = send_only(r, &w, failed);
 	else
 		resp = send_part(r, &w, !first && !middle, failed);
@@ -352,11 +357,11 @@ static enum response write_receive(struct request *r, enum ibv_wc_status failed)
 	struct receipt rc;
 	enum response resp;
 	struct urxe_wqe w;
-	struct taken t;
+	struct stored_receive t;
 
 	write_imm_wqe(r, &w);
-	if (unlikely(load_acquire(&r->st->taken.there))) {
-		taken_recall(&r->st->taken, &t);
+	if (unlikely(load_acquire(&r->st->receive.valid))) {
+		stored_receive_get(&r->st->receive, &t);
 		return request_complete(r, &w, &t, failed);
 	}
 	respond_step(r);
@@ -395,7 +400,7 @@ enum response request_write(struct request *r)
 	enum response resp = RESP_ACK;
 	uint64_t off;
 
-	if (imm && !load_relaxed(&r->st->taken.there) &&
+	if (imm && !load_relaxed(&r->st->receive.valid) &&
 	    !responder_has_receive(r->c))
 		return RESP_RNR;
 	if (r->under_way != URXE_WIRE_WRITE)

@@ -7,8 +7,8 @@
  *
  * The state of a QP is in shared memory (shared/wire.h).  `step` marks work
  * that must not be repeated: a socket owner that finds it set breaks the QP.
- * `told`: a NAK for this ePSN was sent.  `under_way`: the kind of message of
- * which more packets are expected.
+ * `nak_sent`: a NAK for this ePSN was sent.  `under_way`: the kind of message
+ * of which more packets are expected.
  */
 #define _GNU_SOURCE
 #include "engine/qp/why.h"
@@ -74,14 +74,14 @@ void respond_accept(struct request *r, uint32_t n,
 {
 	struct urxe_wire_responder *st = r->st;
 
-	st->told = 0;
+	st->nak_sent = 0;
 	if (under_way == URXE_WIRE_NOTHING) {
 		st->msn = wire_psn_add(st->msn, 1);
 		st->invalidated = 0; /* the PSN will be used again */
 	}
 	respond_expect(r, n, under_way);
 	store_release(&st->step, 0);
-	seat_pass(&r->s->seat);
+	owner_slot_exit(&r->s->owner_slot);
 	if (r->s->me.type != IBV_QPT_UC &&
 	    (under_way == URXE_WIRE_NOTHING || r->p->bth.ack_request))
 		reply_ack_later(r);
@@ -121,10 +121,10 @@ static bool has_its_length(const struct request *r)
 	return length <= r->mtu && (length || op & OP_FIRST);
 }
 
-static enum response carry_out(struct request *r)
+static enum response execute_op(struct request *r)
 {
 	const uint8_t op = ops[r->op];
-	enum response resp = shared_turn_to(r);
+	enum response resp = shared_use_srq(r);
 
 	if (unlikely(resp))
 		return resp;
@@ -157,7 +157,7 @@ void respond_refuse(struct request *r, enum response resp)
 	switch (resp) {
 	case RESP_RNR:
 		/* packets that are already in flight behind it need no NAK */
-		r->st->told = 1;
+		r->st->nak_sent = 1;
 		reply_nak(r,
 			  WIRE_RNR_NAK |
 				  (load_relaxed(&r->c->sh->min_rnr_timer) & 31),
@@ -176,9 +176,9 @@ void respond_refuse(struct request *r, enum response resp)
 
 void respond_missing(struct request *r, uint32_t epsn)
 {
-	if (r->st->told)
+	if (r->st->nak_sent)
 		return;
-	r->st->told = 1;
+	r->st->nak_sent = 1;
 	reply_nak(r, WIRE_NAK_SEQUENCE, epsn);
 }
 
@@ -220,12 +220,12 @@ static void respond_rc(struct request *r)
 		return;
 	}
 	if (likely(is_in_place(r) && has_its_length(r)))
-		resp = carry_out(r);
+		resp = execute_op(r);
 	if (unlikely(resp))
 		respond_refuse(r, resp);
 	/* an XRC target has no CQ whose poller could flush the receive */
 	if (unlikely(r->s->me.type == IBV_QPT_XRC_SEND) &&
-	    load_relaxed(&r->st->taken.there) && !request_is_heard(r))
+	    load_relaxed(&r->st->receive.valid) && !request_is_accepted(r))
 		request_abandon(r);
 }
 
@@ -233,7 +233,7 @@ static void respond_rc(struct request *r)
 
 /*
  * A packet that cannot be executed is dropped with the rest of its message.
- * The receive of the dropped message remains in responder.taken and is used
+ * The receive of the dropped message remains in responder.receive and is used
  * for the next message (IB 9.8.2, 9.8.3).
  */
 static void respond_uc(struct request *r)
@@ -253,12 +253,12 @@ static void respond_uc(struct request *r)
 	if (r->p->bth.psn != epsn)
 		server_count(r->s, URXE_CNT_OUT_OF_SEQ);
 	if (is_in_place(r) && has_its_length(r))
-		resp = carry_out(r);
+		resp = execute_op(r);
 	/*
-	 * carry_out() may have lowered or moved the guard: the QPN may belong
+	 * execute_op() may have lowered or moved the guard: the QPN may belong
 	 * to another QP now, so check before storing epsn
 	 */
-	if (resp && request_is_heard(r))
+	if (resp && request_is_accepted(r))
 		respond_expect(r, 1, URXE_WIRE_DROPPED);
 }
 

@@ -5,14 +5,14 @@
  *
  * One thread calls these functions: the socket owner's, in socket_owner.c,
  *which creates the server, runs it while the process is the socket owner, and
- * frees it.  holder_start() may create it before it starts that thread.
+ * frees it.  socket_owner_start() may create it before it starts that thread.
  * server_disown() runs in the child of a fork.
  *
  * A packet of the socket is one of these:
  *
  *	response	inbox of the requesting QP (inbox.h)
  *	MAD		the connection manager (cm/wire.h)
- *	request		cached connection of the QP (struct served), then
+ *	request		cached connection of the QP (struct cached_qp), then
  *			respond() or deliver_datagram(), with the guard raised
  *
  * What may go wrong:
@@ -20,9 +20,9 @@
  *  - A packet that is invalid, or that no QP accepts, is counted and dropped.
  *  - A QP is destroyed or connected anew, or its process dies.  The cached
  *    connection is checked at each use and dropped; entries that are not used
- *    are dropped when the server is idle (server_look_after()).
- *  - This process is stopped and replaced as the socket owner.  seat_enter()
- *    then fails, and the packet is dropped (owner_slot.h).
+ *    are dropped when the server is idle (server_check_cached()).
+ *  - This process is stopped and replaced as the socket owner.
+ *    owner_slot_enter() then fails, and the packet is dropped (owner_slot.h).
  *  - server_make() fails: no memory, no free owner slot, or the UDP port is
  *    bound by another program.  socket_owner.c reports it and tries again.
  */
@@ -40,7 +40,7 @@
 
 /* ------------------------------------------------------- QPs */
 
-static void server_forget(struct wire_server *s, struct served *v)
+static void server_forget(struct wire_server *s, struct cached_qp *v)
 {
 	reply_forget(s, v);
 	conn_drop(&v->conn);
@@ -68,14 +68,14 @@ static bool conn_is_of_dead(struct urxe_conn *c)
 	return peer_has_died(c->peer) || (rx && peer_has_died(rx));
 }
 
-struct served *server_turn_to(struct wire_server *s, uint32_t qpn,
-			      enum ibv_qp_type type)
+struct cached_qp *server_find_qp(struct wire_server *s, uint32_t qpn,
+				 enum ibv_qp_type type)
 {
-	struct served *v = &s->served[qpn % SERVED];
+	struct cached_qp *v = &s->cached[qpn % CACHED_QPS];
 	struct urxe_conn *c = &v->conn;
 
 	if (likely(c->peer && c->qpn == qpn)) {
-		conn_turn_to(&s->me, c, USES);
+		conn_retarget(&s->me, c, USES);
 		if (likely(conn_is_wired(c, type) && !peer_has_died(c->peer)))
 			return v;
 	}
@@ -86,7 +86,7 @@ struct served *server_turn_to(struct wire_server *s, uint32_t qpn,
 	if (!conn_open(&s->me, c, qpn, 0))
 		return NULL;
 	/* a late datagram may arrive after the program freed its buffers */
-	c->doubts_memory = type == IBV_QPT_UD;
+	c->copy_by_kernel = type == IBV_QPT_UD;
 	/* the packet's path identifies the requester */
 	c->want = load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS;
 	if (URXE_CONN_QPN(c->want) == qpn && conn_is_wired(c, type))
@@ -152,7 +152,7 @@ bool request_find(struct request *r, enum ibv_qp_type type)
 	struct wire_server *s = r->s;
 	uint8_t mtu;
 
-	r->v = server_turn_to(s, qpn, type);
+	r->v = server_find_qp(s, qpn, type);
 	if (!r->v)
 		return false;
 	r->c = &r->v->conn;
@@ -173,7 +173,7 @@ static void connected(struct wire_server *s, const struct wire_received *in,
 	struct request r = { .s = s, .p = &in->packet };
 
 	if (!request_find(&r, type) || !is_from_peer(r.c, &in->path) ||
-	    !conn_hears(r.c, load_seq_cst(&r.c->sh->conn))) {
+	    !conn_can_receive(r.c, load_seq_cst(&r.c->sh->conn))) {
 		server_count(s, URXE_CNT_UNCLAIMED);
 		return;
 	}
@@ -195,7 +195,7 @@ static void answer_congested(struct wire_server *s,
 		return;
 	qp_guard_raise(&s->me, USES);
 	if (request_find(&r, IBV_QPT_RC) && is_from_peer(r.c, &in->path) &&
-	    request_is_heard(&r)) {
+	    request_is_accepted(&r)) {
 		path_back(&in->path, &r.v->path);
 		r.v->path.qpn = r.p->bth.qpn;
 		reply_congestion(&r);
@@ -256,7 +256,9 @@ static bool packet_counts(const struct wire_server *s,
 	return false;
 }
 
-/* Return the QPN for seat_enter(): that of a connected QP, or 0 for UD. */
+/*
+ * Return the QPN for owner_slot_enter(): that of a connected QP, or 0 for UD.
+ */
 static uint32_t connection(const struct wire_packet *p)
 {
 	return (p->bth.opcode & WIRE_TRANSPORT) == WIRE_UD ? 0 : p->bth.qpn;
@@ -267,10 +269,11 @@ static void packet(struct wire_server *s, const struct wire_received *in)
 	const struct wire_packet *p = &in->packet;
 	struct urxe_fabric *f = s->me.ctx->fabric;
 
-	if (!packet_counts(s, in) || !seat_enter(&s->seat, connection(p)))
+	if (!packet_counts(s, in) ||
+	    !owner_slot_enter(&s->owner_slot, connection(p)))
 		return;
 	if (is_answer(p->bth.opcode)) {
-		if (!inbox_put(&s->seat, p->bth.qpn, p, &in->path))
+		if (!inbox_put(&s->owner_slot, p->bth.qpn, p, &in->path))
 			server_count(s, URXE_CNT_UNCLAIMED);
 		if (unlikely(wire_is_congested(&in->path)) &&
 		    p->bth.opcode != WIRE_CNP_OPCODE)
@@ -317,16 +320,16 @@ static bool run(struct wire_server *s, const struct wire_socket *from,
 		bytes += in.bytes;
 		packet(s, &in);
 	}
-	seat_rest(&s->seat);
+	owner_slot_end_batch(&s->owner_slot);
 	server_count_received(s, packets, bytes, dropped);
 	reply_acks(s);
 	return true;
 }
 
-static void go_on(struct wire_server *s)
+static void continue_reads(struct wire_server *s)
 {
 	qp_guard_raise(&s->me, USES);
-	readers_go_on(s);
+	readers_serve_next(s);
 	guard_lower(s->me.guard);
 	reply_acks(s);
 }
@@ -339,7 +342,7 @@ bool server_run(struct wire_server *s)
 	if (unlikely(groups_changed(&s->groups, dev)))
 		groups_follow(&s->groups, dev, s->in.gid);
 	if (unlikely(reads))
-		go_on(s);
+		continue_reads(s);
 	return run(s, &s->in, &s->dropped) || reads;
 }
 
@@ -355,14 +358,14 @@ void server_run_groups(struct wire_server *s, const struct pollfd *fds)
 
 /* ------------------------------------------------------- life */
 
-void server_look_after(struct wire_server *s)
+void server_check_cached(struct wire_server *s)
 {
 	struct urxe_fabric *f = s->me.ctx->fabric;
 	struct urxe_conn *c;
 	uint32_t i;
 
-	for (i = 0; i < SERVED; i++) {
-		c = &s->served[i].conn;
+	for (i = 0; i < CACHED_QPS; i++) {
+		c = &s->cached[i].conn;
 		conn_check(c);
 		if (c->peer && conn_is_of_dead(c))
 			conn_drop(c);
@@ -378,7 +381,7 @@ static int server_listen(struct wire_server *s, const uint8_t gid[16])
 	const unsigned int flags = WIRE_NONBLOCKING | WIRE_YIELDS;
 	int ret = wire_socket_open(&s->in, gid, WIRE_PORT, flags);
 
-	if (ret == -EADDRINUSE && seat_has_others(&s->seat))
+	if (ret == -EADDRINUSE && owner_slot_has_others(&s->owner_slot))
 		ret = wire_socket_open(&s->in, gid, WIRE_PORT,
 				       flags | WIRE_TAKES_OVER);
 	return ret;
@@ -395,7 +398,7 @@ int server_make(struct urxe_context *ctx, const uint8_t gid[16],
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (s == MAP_FAILED)
 		return -ENOMEM;
-	if (!seat_take(&s->seat, f, process_id(f)))
+	if (!owner_slot_take(&s->owner_slot, f, process_id(f)))
 		goto err_unmap;
 	ret = server_listen(s, gid);
 	if (ret)
@@ -406,7 +409,7 @@ int server_make(struct urxe_context *ctx, const uint8_t gid[16],
 	wire_receiver_begin(&s->receiver);
 	s->me.ctx = ctx;
 	s->me.sh = &s->me_sh;
-	s->me.guard = &s->seat.sh->guard;
+	s->me.guard = &s->owner_slot.sh->guard;
 	s->me.guard_group = &s->group;
 	/*
 	 * This guard is in no group.  A private word that stays GUARD_BUSY
@@ -420,7 +423,7 @@ int server_make(struct urxe_context *ctx, const uint8_t gid[16],
 err_close:
 	wire_socket_close(&s->in);
 err_leave:
-	seat_leave(&s->seat);
+	owner_slot_release(&s->owner_slot);
 err_unmap:
 	munmap(s, sizeof(*s));
 	return ret;
@@ -438,8 +441,8 @@ void server_free(struct wire_server *s)
 	uint32_t i;
 
 	server_disown(s);
-	for (i = 0; i < SERVED; i++)
-		conn_drop(&s->served[i].conn);
-	seat_leave(&s->seat);
+	for (i = 0; i < CACHED_QPS; i++)
+		conn_drop(&s->cached[i].conn);
+	owner_slot_release(&s->owner_slot);
 	munmap(s, sizeof(*s));
 }

@@ -33,14 +33,14 @@
 #include "wire/socket.h"
 
 /* Number of cached QPs, a direct-mapped cache by QPN. */
-#define SERVED 256u
+#define CACHED_QPS 256u
 
-struct served {
+struct cached_qp {
 	struct urxe_conn conn;
 	struct wire_path path; /* path to the requester */
 	/* next entry in the server's list of due ACKs, index + 1 */
 	uint32_t next_due;
-	uint64_t told; /* clock_now() of the last CNP */
+	uint64_t cnp_sent_at; /* clock_now() of the last CNP */
 	uint8_t transport; /* transport bits of responses */
 	bool listed; /* is in the list */
 	bool due; /* an ACK of all executed requests is due */
@@ -51,11 +51,11 @@ struct wire_server {
 	struct urxe_qp me;
 	_Atomic uint64_t group; /* summary word of its guard: always busy */
 	struct urxe_qp_sh me_sh; /* private, shared with no process */
-	struct wire_seat seat; /* its guard is the guard of `me` */
+	struct owner_slot owner_slot; /* its guard is the guard of `me` */
 	struct wire_socket in;
 	struct wire_socket out; /* blocking; bound to a port of its own */
 	struct wire_groups groups;
-	struct served served[SERVED];
+	struct cached_qp cached[CACHED_QPS];
 	uint32_t due; /* head of the list of due ACKs, index + 1 */
 	struct reader reader[READERS];
 	uint32_t readers; /* entries in use */
@@ -74,7 +74,7 @@ static inline void server_count(const struct wire_server *s,
 /* A packet of a connected QP, in execution. */
 struct request {
 	struct wire_server *s;
-	struct served *v;
+	struct cached_qp *v;
 	struct urxe_conn *c;
 	struct urxe_wire_responder *st;
 	const struct wire_packet *p;
@@ -99,7 +99,7 @@ void server_disown(struct wire_server *s);
  * process is dead, remove multicast memberships of dead processes, retry
  * failed joins.
  */
-void server_look_after(struct wire_server *s);
+void server_check_cached(struct wire_server *s);
 /*
  * Serve the packets in the socket buffer and a portion of the READs in
  * progress.  Returns true if there was something to do.
@@ -138,7 +138,7 @@ void respond_missing(struct request *r, uint32_t epsn);
 enum response request_send(struct request *r);
 enum response request_write(struct request *r);
 /* Return true if the QP still accepts requests of this requester. */
-bool request_is_heard(const struct request *r);
+bool request_is_accepted(const struct request *r);
 /*
  * The QP is broken: complete the SRQ receive of the message in progress with
  * a flush error.
@@ -150,17 +150,17 @@ void request_abandon(struct request *r);
  * XRC: use the SRQ that the request names, for its receives and keys.
  * Returns RESP_ACK for other QP types.
  */
-enum response shared_turn_to(struct request *r);
+enum response shared_use_srq(struct request *r);
 /*
  * The same for a duplicate request, during which another message may be in
  * progress.
  */
-enum response shared_turn_again(struct request *r);
+enum response shared_use_srq_duplicate(struct request *r);
 /*
  * The same for the SRQ of the stored receive.  Returns false if that SRQ is
  * gone.
  */
-bool shared_turn_back(struct request *r);
+bool shared_use_stored_srq(struct request *r);
 
 /* read.c, fetch.c.  As in roce_request.c; the response is sent, too. */
 enum response fetch_read(struct request *r);
@@ -187,8 +187,8 @@ void deliver_datagram(struct wire_server *s, const struct wire_received *in);
  * server.c: return the cache entry of QP qpn, or NULL.  type is that of the
  * requester.  Called with the guard raised.
  */
-struct served *server_turn_to(struct wire_server *s, uint32_t qpn,
-			      enum ibv_qp_type type);
+struct cached_qp *server_find_qp(struct wire_server *s, uint32_t qpn,
+				 enum ibv_qp_type type);
 
 /*
  * Find the QP of r->p and fill in *r, except for r->op and r->under_way.
@@ -200,7 +200,7 @@ bool request_find(struct request *r, enum ibv_qp_type type);
 void reply_ack_later(struct request *r);
 void reply_acks(struct wire_server *s);
 /* Before v is dropped from the cache: send its due ACK. */
-void reply_forget(struct wire_server *s, struct served *v);
+void reply_forget(struct wire_server *s, struct cached_qp *v);
 /*
  * A packet of the connection was marked by ECN: send a CNP, at most one in 50
  * us.
@@ -210,7 +210,7 @@ void reply_congestion(struct request *r);
  * Cancel the due ACK if a response with data up to PSN psn implies it.  An
  * ACK for a later PSN stays due.
  */
-void reply_stands_for(struct request *r, uint32_t psn);
+void reply_covers_ack(struct request *r, uint32_t psn);
 void reply_nak(struct request *r, uint8_t syndrome, uint32_t psn);
 /* Build a response of opcode op in *p, which the caller completes. */
 void reply_begin(struct request *r, uint8_t op, uint32_t psn,

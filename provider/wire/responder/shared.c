@@ -12,10 +12,10 @@
 static bool is_for_others(const struct request *r, uint32_t srqn)
 {
 	return srqn != r->st->srqn && (r->under_way != URXE_WIRE_NOTHING ||
-				       load_acquire(&r->st->taken.there));
+				       load_acquire(&r->st->receive.valid));
 }
 
-enum response shared_turn_to(struct request *r)
+enum response shared_use_srq(struct request *r)
 {
 	const uint32_t srqn = r->p->xrceth.srqn;
 
@@ -24,29 +24,29 @@ enum response shared_turn_to(struct request *r)
 	if (is_for_others(r, srqn))
 		return RESP_NAK_INVALID;
 	r->st->srqn = srqn;
-	if (!load_acquire(&r->st->taken.there) ?
-		    conn_turn_to_srq(&r->s->me, r->c, srqn) :
-		    shared_turn_back(r))
+	if (!load_acquire(&r->st->receive.valid) ?
+		    conn_use_srq(&r->s->me, r->c, srqn) :
+		    shared_use_stored_srq(r))
 		return RESP_ACK;
 	why_note(NO_SRQ, srqn, r->c->qpn);
 	return RESP_NAK_INVALID;
 }
 
-enum response shared_turn_again(struct request *r)
+enum response shared_use_srq_duplicate(struct request *r)
 {
 	return r->s->me.type == IBV_QPT_XRC_SEND &&
-			       !conn_turn_to_srq(&r->s->me, r->c,
-						 r->p->xrceth.srqn) ?
+			       !conn_use_srq(&r->s->me, r->c,
+					     r->p->xrceth.srqn) ?
 		       RESP_SILENCE :
 		       RESP_ACK;
 }
 
-bool shared_turn_back(struct request *r)
+bool shared_use_stored_srq(struct request *r)
 {
 	const struct urxe_wire_responder *st = r->st;
 
 	if (r->s->me.type != IBV_QPT_XRC_SEND)
 		return r->c->rx.srq;
-	return conn_turn_to_srq(&r->s->me, r->c, st->srqn) &&
-	       r->c->rx.srq_live == st->taken.srq_live;
+	return conn_use_srq(&r->s->me, r->c, st->srqn) &&
+	       r->c->rx.srq_live == st->receive.srq_live;
 }

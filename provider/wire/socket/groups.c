@@ -10,7 +10,7 @@
 #include "port.h"
 
 /* How long an attach waits for the socket owner, which may be stopped. */
-#define PATIENCE_NS 500000000ull
+#define TIMEOUT_NS 500000000ull
 /* How often the wait checks that the socket owner is alive. */
 #define LOOK_NS 10000000ull
 
@@ -100,7 +100,7 @@ void groups_ring(struct urxe_fabric *f, const uint8_t own[16])
 {
 	int err;
 
-	if (load_acquire(&f->dev->wire.holder) && (err = port_ring(own)))
+	if (load_acquire(&f->dev->wire.socket_owner) && (err = port_ring(own)))
 		urxe_note(
 			"wire: cannot notify the socket owner of a multicast group: %s",
 			strerror(-err));
@@ -110,13 +110,13 @@ void groups_await(struct urxe_fabric *f, const uint8_t own[16])
 {
 	struct urxe_wire_dev *w = &f->dev->wire;
 	const uint32_t change = load_acquire(&w->groups);
-	const uint64_t end = clock_now() + PATIENCE_NS;
+	const uint64_t end = clock_now() + TIMEOUT_NS;
 	uint32_t followed, who;
 
 	groups_ring(f, own);
 	for (;;) {
 		followed = load_acquire(&w->followed);
-		who = load_acquire(&w->holder);
+		who = load_acquire(&w->socket_owner);
 		if ((int32_t)(followed - change) >= 0 || !who ||
 		    process_is_dead(f, who) || clock_now() >= end)
 			return;

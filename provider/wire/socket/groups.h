@@ -8,7 +8,7 @@
  *
  * A process that changes the table wakes the socket owner by an empty
  * datagram to the fabric's UDP port.  Memberships that dead processes leave
- * are removed when the socket owner is idle (server_look_after).
+ * are removed when the socket owner is idle (server_check_cached).
  *
  * Callers: the socket owner's thread calls groups_follow, groups_changed,
  * groups_poll and groups_close; ibv_attach_mcast and ibv_detach_mcast call

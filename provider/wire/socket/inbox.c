@@ -82,7 +82,7 @@ static bool is_connected_to(const struct urxe_qp_sh *sh, uint32_t qpn,
 	       shared_gid_is(&sh->sgid, path->dgid);
 }
 
-static bool inbox_put_to(struct wire_seat *seat, struct urxe_peer *p,
+static bool inbox_put_to(struct owner_slot *owner_slot, struct urxe_peer *p,
 			 uint32_t qpn, const struct urxe_wire_answer *head,
 			 const struct wire_packet *packet,
 			 const struct wire_path *path)
@@ -90,20 +90,21 @@ static bool inbox_put_to(struct wire_seat *seat, struct urxe_peer *p,
 	struct urxe_wire_qp *e = wire_entry(p->arena, qpn);
 
 	if (!e || !is_connected_to(&p->arena->qp[qpn_index(qpn)], qpn, path) ||
-	    !inbox_write(seat->f, p->arena, &e->inbox, head, packet->payload))
+	    !inbox_write(owner_slot->f, p->arena, &e->inbox, head,
+			 packet->payload))
 		return false;
-	seat_pass(seat);
-	/* pairs with the fence in requester_looks() */
+	owner_slot_exit(owner_slot);
+	/* pairs with the fence in requester_note_poll() */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (clock_now() - load_relaxed(&e->inbox.looked) > URXE_WIRE_RECENT)
+	if (clock_now() - load_relaxed(&e->inbox.last_poll) > URXE_WIRE_RECENT)
 		service_wake(p->arena);
 	return true;
 }
 
-bool inbox_put(struct wire_seat *seat, uint32_t qpn,
+bool inbox_put(struct owner_slot *owner_slot, uint32_t qpn,
 	       const struct wire_packet *p, const struct wire_path *path)
 {
-	struct urxe_fabric *f = seat->f;
+	struct urxe_fabric *f = owner_slot->f;
 	const struct urxe_wire_answer head = {
 		.qpn = qpn,
 		.psn = p->bth.psn,
@@ -125,7 +126,7 @@ bool inbox_put(struct wire_seat *seat, uint32_t qpn,
 	peer = peer_get(f, slot, gen);
 	if (!peer)
 		return false;
-	done = inbox_put_to(seat, peer, qpn, &head, p, path);
+	done = inbox_put_to(owner_slot, peer, qpn, &head, p, path);
 	peer_put(peer);
 	return done;
 }
@@ -159,7 +160,7 @@ static void ring_read(const char *ring, uint32_t pos, void *to, uint32_t n)
 		memcpy((char *)to + first, ring, n - first);
 }
 
-bool inbox_look(struct urxe_context *ctx, struct urxe_wire_inbox *in,
+bool inbox_peek(struct urxe_context *ctx, struct urxe_wire_inbox *in,
 		struct inbox_answer *a)
 {
 	const uint32_t head = load_relaxed(&in->head);

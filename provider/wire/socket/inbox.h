@@ -30,12 +30,12 @@ static inline struct urxe_wire_qp *wire_entry(struct urxe_arena *a,
  * path->sgid to the inbox of QP qpn.  Wake the QP's owner if it has not
  * polled recently.
  *
- * The caller has called seat_enter() for that QP.  Before the owner is woken
- * seat_pass() is called.  If the inbox is full the packet is lost and
- * counted, which returns true.  Returns false if no QP qpn is connected with
- * that host, or if the QP has sent no request.
+ * The caller has called owner_slot_enter() for that QP.  Before the owner is
+ * woken owner_slot_exit() is called.  If the inbox is full the packet is lost
+ * and counted, which returns true.  Returns false if no QP qpn is connected
+ * with that host, or if the QP has sent no request.
  */
-bool inbox_put(struct wire_seat *seat, uint32_t qpn,
+bool inbox_put(struct owner_slot *owner_slot, uint32_t qpn,
 	       const struct wire_packet *p, const struct wire_path *path);
 
 /* Consumer: the QP's owner, which holds the QP's lock ------------------ */
@@ -56,6 +56,6 @@ struct inbox_answer {
  * Read the oldest response.  Returns false if there is none.  The response
  * stays in the ring until inbox_drop().  A damaged ring is cleared.
  */
-bool inbox_look(struct urxe_context *ctx, struct urxe_wire_inbox *in,
+bool inbox_peek(struct urxe_context *ctx, struct urxe_wire_inbox *in,
 		struct inbox_answer *a);
 void inbox_drop(struct urxe_wire_inbox *in, const struct inbox_answer *a);

@@ -4,8 +4,8 @@
 #include "owner_slot.h"
 
 /* Claim an owner slot that is free or whose owner is dead. */
-static bool seat_claim(struct urxe_fabric *f, struct urxe_wire_seat *sh,
-		       uint32_t me)
+static bool owner_slot_claim(struct urxe_fabric *f, struct urxe_owner_slot *sh,
+			     uint32_t me)
 {
 	uint32_t owner = load_acquire(&sh->owner);
 
@@ -15,15 +15,15 @@ static bool seat_claim(struct urxe_fabric *f, struct urxe_wire_seat *sh,
 
 /*
  * Record the QPs that previous owners are at.  Called after the own id was
- * stored in dev->wire.holder.
+ * stored in dev->wire.socket_owner.
  */
-static void seat_look_round(struct wire_seat *s)
+static void owner_slot_find_stuck(struct owner_slot *s)
 {
-	struct urxe_wire_seat *sh = s->f->dev->wire.seat;
+	struct urxe_owner_slot *sh = s->f->dev->wire.owner_slot;
 	uint32_t i, owner, qpn;
 
 	s->stuck = 0;
-	for (i = 0; i < URXE_WIRE_SEATS; i++) {
+	for (i = 0; i < URXE_OWNER_SLOTS; i++) {
 		owner = load_seq_cst(&sh[i].owner);
 		qpn = load_seq_cst(&sh[i].at);
 		if (&sh[i] == s->sh || !owner || !qpn)
@@ -34,14 +34,15 @@ static void seat_look_round(struct wire_seat *s)
 	}
 }
 
-bool seat_take(struct wire_seat *s, struct urxe_fabric *f, uint32_t me)
+bool owner_slot_take(struct owner_slot *s, struct urxe_fabric *f, uint32_t me)
 {
-	struct urxe_wire_seat *sh = f->dev->wire.seat;
+	struct urxe_owner_slot *sh = f->dev->wire.owner_slot;
 	uint32_t i;
 
-	for (i = 0; i < URXE_WIRE_SEATS && !seat_claim(f, &sh[i], me); i++)
+	for (i = 0; i < URXE_OWNER_SLOTS && !owner_slot_claim(f, &sh[i], me);
+	     i++)
 		;
-	if (i == URXE_WIRE_SEATS)
+	if (i == URXE_OWNER_SLOTS)
 		return false;
 	s->f = f;
 	s->sh = &sh[i];
@@ -50,11 +51,11 @@ bool seat_take(struct wire_seat *s, struct urxe_fabric *f, uint32_t me)
 	store_relaxed(&s->sh->tid, 0);
 	presence_clear(&s->sh->guard.requester);
 	guard_init(&s->sh->guard);
-	seat_look_round(s);
+	owner_slot_find_stuck(s);
 	return true;
 }
 
-void seat_leave(struct wire_seat *s)
+void owner_slot_release(struct owner_slot *s)
 {
 	if (!s->sh)
 		return;
@@ -63,12 +64,12 @@ void seat_leave(struct wire_seat *s)
 	s->sh = NULL;
 }
 
-bool seat_has_others(const struct wire_seat *s)
+bool owner_slot_has_others(const struct owner_slot *s)
 {
-	const struct urxe_wire_seat *sh = s->f->dev->wire.seat;
+	const struct urxe_owner_slot *sh = s->f->dev->wire.owner_slot;
 	uint32_t i, owner;
 
-	for (i = 0; i < URXE_WIRE_SEATS; i++) {
+	for (i = 0; i < URXE_OWNER_SLOTS; i++) {
 		owner = load_acquire(&sh[i].owner);
 		if (&sh[i] != s->sh && owner && !process_is_dead(s->f, owner))
 			return true;
@@ -76,18 +77,18 @@ bool seat_has_others(const struct wire_seat *s)
 	return false;
 }
 
-struct urxe_wire_seat *seat_of(struct urxe_fabric *f, uint32_t owner)
+struct urxe_owner_slot *owner_slot_of(struct urxe_fabric *f, uint32_t owner)
 {
-	struct urxe_wire_seat *sh = f->dev->wire.seat;
+	struct urxe_owner_slot *sh = f->dev->wire.owner_slot;
 	uint32_t i;
 
-	for (i = 0; i < URXE_WIRE_SEATS; i++)
+	for (i = 0; i < URXE_OWNER_SLOTS; i++)
 		if (load_acquire(&sh[i].owner) == owner)
 			return &sh[i];
 	return NULL;
 }
 
-bool seat_is_stuck(struct wire_seat *s, uint32_t qpn)
+bool owner_slot_is_stuck(struct owner_slot *s, uint32_t qpn)
 {
 	uint32_t i = 0;
 

@@ -6,12 +6,12 @@
  * A socket owner that is stopped (SIGSTOP, a debugger) is replaced like a
  * dead one, but it may continue later, in the middle of a packet.  Each
  * socket owner therefore has an owner slot in shared memory
- * (dev->wire.seat[]).  There it publishes the QPN of the packet that it is
- * about to execute:
+ * (dev->wire.owner_slot[]).  There it publishes the QPN of the packet that it
+ * is about to execute:
  *
  *	socket owner, for each packet	its successor
- *	at = QPN			holder = own id
- *	load holder: still own id?	load `at` of all owner slots
+ *	at = QPN			socket_owner = own id
+ *	socket_owner still own id?	load `at` of all owner slots
  *	execute, or drop the packet
  *
  * All these accesses are seq_cst.  Both sides store before they load, so at
@@ -24,58 +24,58 @@
  * `at` is 0 for packets of UD QPs, which may have several requesters at once,
  * and for packets of the connection manager, which has a lock.
  *
- * Only the socket owner calls these functions, except seat_of(), which
- * candidates call (socket_owner.c).  tests/wire/ends.sh stops and continues socket
- * owners during traffic.
+ * Only the socket owner calls these functions, except owner_slot_of(), which
+ * candidates call (socket_owner.c).  tests/wire/ends.sh stops and continues
+ * socket owners during traffic.
  */
 #pragma once
 
 #include "fabric/fabric.h"
 
-struct wire_seat {
+struct owner_slot {
 	struct urxe_fabric *f;
-	struct urxe_wire_seat *sh; /* NULL: none */
+	struct urxe_owner_slot *sh; /* NULL: none */
 	uint32_t me; /* process_id() of this process */
 	/* number of QPs whose packet a replaced owner is executing */
 	uint32_t stuck;
 	struct {
-		struct urxe_wire_seat *sh;
+		struct urxe_owner_slot *sh;
 		uint32_t owner, qpn;
-	} at[URXE_WIRE_SEATS]; /* their owner slots, owners and QPNs */
+	} at[URXE_OWNER_SLOTS]; /* their owner slots, owners and QPNs */
 };
 
 /*
  * Claim an owner slot.  The caller, process me, is the socket owner.  Returns
  * false if all are occupied.
  */
-bool seat_take(struct wire_seat *s, struct urxe_fabric *f, uint32_t me);
-void seat_leave(struct wire_seat *s);
+bool owner_slot_take(struct owner_slot *s, struct urxe_fabric *f, uint32_t me);
+void owner_slot_release(struct owner_slot *s);
 /*
  * Return true if another live process has an owner slot, and so may have a
  * socket.
  */
-bool seat_has_others(const struct wire_seat *s);
+bool owner_slot_has_others(const struct owner_slot *s);
 /* Return the owner slot of a process, or NULL. */
-struct urxe_wire_seat *seat_of(struct urxe_fabric *f, uint32_t owner);
+struct urxe_owner_slot *owner_slot_of(struct urxe_fabric *f, uint32_t owner);
 
 /*
  * Return true if a previous owner is at QP qpn.  Called if s->stuck is not 0.
  */
-bool seat_is_stuck(struct wire_seat *s, uint32_t qpn);
+bool owner_slot_is_stuck(struct owner_slot *s, uint32_t qpn);
 
-static inline bool seat_holds(const struct wire_seat *s)
+static inline bool owner_slot_is_current(const struct owner_slot *s)
 {
-	return load_seq_cst(&s->f->dev->wire.holder) == s->me;
+	return load_seq_cst(&s->f->dev->wire.socket_owner) == s->me;
 }
 
 /*
  * Begin a packet for QP qpn, or 0.  Returns false if it must not be executed.
  */
-static inline bool seat_enter(struct wire_seat *s, uint32_t qpn)
+static inline bool owner_slot_enter(struct owner_slot *s, uint32_t qpn)
 {
 	store_seq_cst(&s->sh->at, qpn);
-	if (__builtin_expect(seat_holds(s), 1) &&
-	    __builtin_expect(!s->stuck || !seat_is_stuck(s, qpn), 1))
+	if (__builtin_expect(owner_slot_is_current(s), 1) &&
+	    __builtin_expect(!s->stuck || !owner_slot_is_stuck(s, qpn), 1))
 		return true;
 	store_release(&s->sh->at, 0);
 	return false;
@@ -86,14 +86,14 @@ static inline bool seat_enter(struct wire_seat *s, uint32_t qpn)
  * receiver is woken: a process is most likely to be stopped in that system
  * call, and the QP would stay blocked.
  */
-static inline void seat_pass(struct wire_seat *s)
+static inline void owner_slot_exit(struct owner_slot *s)
 {
 	store_release(&s->sh->at, 0);
 }
 
 /* End a batch of packets. */
-static inline void seat_rest(struct wire_seat *s)
+static inline void owner_slot_end_batch(struct owner_slot *s)
 {
-	seat_pass(s);
-	store_relaxed(&s->sh->turns, load_relaxed(&s->sh->turns) + 1);
+	owner_slot_exit(s);
+	store_relaxed(&s->sh->batches, load_relaxed(&s->sh->batches) + 1);
 }

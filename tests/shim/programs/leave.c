@@ -25,7 +25,7 @@ static void look(void)
 }
 
 /* Opening takes long, so that the process exits during one. */
-static void *look_on(void *arg)
+static void *flight_iter_bucket(void *arg)
 {
 	int fd;
 
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	for (i = 0; i < 3; i++)
-		CHECK(!pthread_create(&t, NULL, look_on,
+		CHECK(!pthread_create(&t, NULL, flight_iter_bucket,
 				      i ? (void *)STATE :
 					  "/dev/infiniband/uverbs1000"));
 	while (looks < 20)

@@ -361,7 +361,7 @@ pid_t engine_other_process(struct engine *e)
 	pid = fork();
 	ck_assert_int_ge(pid, 0);
 	if (!pid) {
-		process_show_life(e->ctx->fabric);
+		process_publish_liveness(e->ctx->fabric);
 		context_join(e->ctx);
 		if (write(p[1], "", 1) == 1)
 			for (;;)

@@ -311,7 +311,7 @@ static void start_pair(struct ends **ends, pid_t *pid)
 }
 
 /* Private memory: the WRITEs of a list are in flight together. */
-START_TEST(processes)
+START_TEST(two_processes)
 {
 	struct ibv_send_wr *bad;
 	struct ends *ends;
@@ -394,7 +394,7 @@ int main(void)
 	add(s, shared_receives);
 	add(s, rnr);
 	add(s, flush);
-	add(s, processes);
+	add(s, two_processes);
 	add(s, dead_claimer);
 	return run_suite(s);
 }

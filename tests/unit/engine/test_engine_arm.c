@@ -89,7 +89,7 @@ static void fetch(struct armed *a)
  * The arming raised the event, and the program has fetched it and armed
  * again.  The producer does not raise a second one.
  */
-START_TEST(announced_meanwhile)
+START_TEST(no_second_event_after_rearm)
 {
 	struct urxe_cqe_ref ref, next;
 	struct armed a;
@@ -117,7 +117,7 @@ START_TEST(announced_meanwhile)
 }
 END_TEST
 
-START_TEST(polled_meanwhile)
+START_TEST(no_event_for_polled_completion)
 {
 	struct urxe_cqe_ref ref;
 	struct armed a;
@@ -136,7 +136,7 @@ END_TEST
  * If the CQ was armed before the completion, its event is raised although it
  * was polled meanwhile.  Another thread may have armed, and arms again.
  */
-START_TEST(armed_before)
+START_TEST(event_if_armed_before)
 {
 	struct urxe_cqe_ref ref;
 	struct armed a;
@@ -157,7 +157,7 @@ END_TEST
  * After cq_arm_forget(), called for a resize, no position suppresses the
  * event, since positions restart.
  */
-START_TEST(other_positions)
+START_TEST(arm_forget_after_resize)
 {
 	struct urxe_cqe_ref ref;
 	struct armed a;
@@ -177,9 +177,9 @@ int main(void)
 {
 	Suite *s = suite_create("engine arm");
 
-	add(s, announced_meanwhile);
-	add(s, polled_meanwhile);
-	add_loop(s, armed_before, 2);
-	add(s, other_positions);
+	add(s, no_second_event_after_rearm);
+	add(s, no_event_for_polled_completion);
+	add_loop(s, event_if_armed_before, 2);
+	add(s, arm_forget_after_resize);
 	return run_suite(s);
 }

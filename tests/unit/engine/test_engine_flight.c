@@ -31,7 +31,7 @@ static bool draining(struct engine *e)
 /* ------------------------------------------------------- responses */
 
 /* The poller calls progress(), which delivers the response. */
-START_TEST(poller_answers)
+START_TEST(poller_delivers_response)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -51,7 +51,7 @@ START_TEST(poller_answers)
 END_TEST
 
 /* The service thread calls progress() if no thread polls. */
-START_TEST(service_answers)
+START_TEST(service_thread_delivers_response)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -98,7 +98,7 @@ static uint64_t relay_progress(struct urxe_qp *qp, uint64_t now)
  * The progress of one QP enables that of another QP, which the service thread
  * has checked already in this pass: service_need() has it repeat the pass.
  */
-START_TEST(service_looks_again)
+START_TEST(service_thread_repeats_pass)
 {
 	struct urxe_transport relay = wire_transport, other = wire_transport;
 	struct wire wire, second = { .verdict = WR_IN_FLIGHT };
@@ -128,7 +128,7 @@ START_TEST(service_looks_again)
 END_TEST
 
 /* WRs complete in order, whatever the order of the responses (IB 10.8.3). */
-START_TEST(reverse_order)
+START_TEST(responses_in_reverse_order)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -164,7 +164,7 @@ END_TEST
  * WRs that complete in begin() while an earlier one is in flight complete
  * after it.
  */
-START_TEST(served_at_once)
+START_TEST(completed_in_begin)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -193,7 +193,7 @@ END_TEST
  * WRITEs that a transport executes with execute() are not batched, and they
  * complete in order.
  */
-START_TEST(executed_at_once)
+START_TEST(executed_writes_not_batched)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -251,7 +251,7 @@ static void check_pair(struct engine *e, unsigned int i, unsigned int j,
  * All pairs of opcodes, with and without a fence, are ordered as must_wait()
  * says.
  */
-START_TEST(order)
+START_TEST(order_of_opcode_pairs)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -271,7 +271,7 @@ END_TEST
  * A fence waits for all earlier WRs, not only for the one before it.  A WR
  * that was answered holds nothing back.
  */
-START_TEST(order_of_three)
+START_TEST(fence_waits_for_all_earlier)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -306,7 +306,7 @@ END_TEST
 
 /* ------------------------------------------------------- the queue */
 
-START_TEST(drained)
+START_TEST(sqd_drained)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -336,7 +336,7 @@ END_TEST
 /*
  * SQD completes a WR that had been begun and is parked, and begins no other.
  */
-START_TEST(drained_parked)
+START_TEST(sqd_with_parked_wr)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -406,7 +406,7 @@ static void drain_at(struct engine *e)
 }
 
 /* Draining works at all values of the queue's indices, including a wrap. */
-START_TEST(drained_anywhere)
+START_TEST(sqd_at_all_indices)
 {
 	static const uint32_t at[] = {
 		0,	     0x7fffffff, 0x80000000, 0x80000001,
@@ -466,17 +466,17 @@ int main(void)
 {
 	Suite *s = suite_create("engine, WRs in flight");
 
-	add(s, poller_answers);
-	add(s, service_answers);
-	add(s, service_looks_again);
-	add(s, reverse_order);
-	add(s, served_at_once);
-	add(s, executed_at_once);
-	add(s, order);
-	add(s, order_of_three);
-	add(s, drained);
-	add(s, drained_parked);
-	add_loop(s, drained_anywhere, 7);
+	add(s, poller_delivers_response);
+	add(s, service_thread_delivers_response);
+	add(s, service_thread_repeats_pass);
+	add(s, responses_in_reverse_order);
+	add(s, completed_in_begin);
+	add(s, executed_writes_not_batched);
+	add(s, order_of_opcode_pairs);
+	add(s, fence_waits_for_all_earlier);
+	add(s, sqd_drained);
+	add(s, sqd_with_parked_wr);
+	add_loop(s, sqd_at_all_indices, 7);
 	add(s, full_queue);
 	return run_suite(s);
 }

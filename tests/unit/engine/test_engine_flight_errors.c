@@ -10,7 +10,7 @@
  * An error takes effect when all earlier WRs are done.  Later WRs are
  * flushed.
  */
-START_TEST(error_answer)
+START_TEST(error_response)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -71,7 +71,7 @@ START_TEST(reason_of_the_oldest)
 END_TEST
 
 /* A WR fails in begin() while an earlier one is in flight. */
-START_TEST(error_at_once)
+START_TEST(error_in_begin)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -97,7 +97,7 @@ END_TEST
  * The service thread delivers the response; no WR is in flight after the one
  * that failed.
  */
-START_TEST(error_of_the_last)
+START_TEST(error_of_last_wr)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -202,7 +202,7 @@ static struct engine *in_the_air(struct wire *wire)
 	return e;
 }
 
-START_TEST(to_error)
+START_TEST(error_flushes_in_flight)
 {
 	struct wire wire;
 	struct engine *e = in_the_air(&wire);
@@ -234,7 +234,7 @@ START_TEST(broken_by_peer)
 }
 END_TEST
 
-START_TEST(to_reset)
+START_TEST(reset_in_flight)
 {
 	struct wire wire;
 	struct engine *e = in_the_air(&wire);
@@ -252,7 +252,7 @@ START_TEST(to_reset)
 }
 END_TEST
 
-START_TEST(destroyed)
+START_TEST(destroy_in_flight)
 {
 	struct wire wire;
 	struct engine *e = in_the_air(&wire);
@@ -267,7 +267,7 @@ END_TEST
  * A response to a QP whose peer has another connection by now does not change
  * that connection's ePSN.
  */
-START_TEST(peer_is_gone)
+START_TEST(response_after_peer_reconnects)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -290,7 +290,7 @@ END_TEST
 
 /* ------------------------------------------------------- parked */
 
-START_TEST(parked_behind)
+START_TEST(parked_behind_in_flight)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -322,7 +322,7 @@ START_TEST(parked_behind)
 END_TEST
 
 /* When a parked WR is in flight, the RNR timer does not expire any more. */
-START_TEST(parked_then_slow)
+START_TEST(parked_wr_in_flight_again)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -391,7 +391,7 @@ END_TEST
 /*
  * A transport may park a WR although this process has not looked up the peer.
  */
-START_TEST(parked_without_peer)
+START_TEST(parked_before_peer_lookup)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
@@ -413,20 +413,20 @@ int main(void)
 {
 	Suite *s = suite_create("engine, errors of WRs in flight");
 
-	add(s, error_answer);
+	add(s, error_response);
 	add(s, reason_of_the_oldest);
-	add(s, error_at_once);
-	add(s, error_of_the_last);
+	add(s, error_in_begin);
+	add(s, error_of_last_wr);
 	add(s, error_of_a_datagram);
 	add(s, overrun);
-	add(s, to_error);
+	add(s, error_flushes_in_flight);
 	add(s, broken_by_peer);
-	add(s, to_reset);
-	add(s, destroyed);
-	add(s, peer_is_gone);
-	add(s, parked_behind);
-	add(s, parked_then_slow);
+	add(s, reset_in_flight);
+	add(s, destroy_in_flight);
+	add(s, response_after_peer_reconnects);
+	add(s, parked_behind_in_flight);
+	add(s, parked_wr_in_flight_again);
 	add(s, timer_expires);
-	add(s, parked_without_peer);
+	add(s, parked_before_peer_lookup);
 	return run_suite(s);
 }

@@ -162,7 +162,7 @@ START_TEST(one_sided)
 }
 END_TEST
 
-START_TEST(list)
+START_TEST(list_of_writes)
 {
 	struct engine *e = watched();
 	pid_t pid;
@@ -323,7 +323,7 @@ static bool refuse(struct engine *e, uint8_t opcode, bool key, enum peer peer)
 /*
  * Local errors are found also if the peer has no receive or does not respond.
  */
-START_TEST(refused_here)
+START_TEST(local_errors)
 {
 	struct engine *e = watched();
 	unsigned int i, failed = 0;
@@ -370,7 +370,7 @@ START_TEST(out_of_order)
 END_TEST
 
 /* A completion that does not fit into the CQ is not observed. */
-START_TEST(lost)
+START_TEST(lost_completion_not_observed)
 {
 	struct engine *e = watched();
 	struct urxe_cq *cq = e->cq;
@@ -392,7 +392,7 @@ START_TEST(lost)
 END_TEST
 
 /* No peer: the request leaves, and does not arrive. */
-START_TEST(silence)
+START_TEST(no_peer)
 {
 	struct engine *e = watched();
 
@@ -492,15 +492,15 @@ int main(void)
 	Suite *s = suite_create("engine, observed");
 
 	add(s, one_sided);
-	add(s, list);
+	add(s, list_of_writes);
 	add(s, two_sided);
 	add(s, rnr);
 	add(s, timers);
 	add(s, refused);
-	add_loop(s, refused_here, PEERS);
+	add_loop(s, local_errors, PEERS);
 	add(s, out_of_order);
-	add(s, lost);
-	add(s, silence);
+	add(s, lost_completion_not_observed);
+	add(s, no_peer);
 	add(s, datagram);
 	add(s, multicast);
 	return run_suite(s);

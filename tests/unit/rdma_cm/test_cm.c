@@ -58,13 +58,13 @@ static void connect_and_disconnect(uint8_t type)
 	cm_unlock(&cm);
 }
 
-START_TEST(rc)
+START_TEST(rc_connection)
 {
 	connect_and_disconnect(CM_QPT_RC);
 }
 END_TEST
 
-START_TEST(uc)
+START_TEST(uc_connection)
 {
 	connect_and_disconnect(CM_QPT_UC);
 }
@@ -124,7 +124,7 @@ END_TEST
  * A request without a listener is parked.  It is delivered to a listener that
  * is created in time; otherwise it is rejected.
  */
-START_TEST(nobody_listens)
+START_TEST(no_listener)
 {
 	struct cm_id *c;
 
@@ -222,7 +222,7 @@ START_TEST(listener_is_replaced)
 }
 END_TEST
 
-START_TEST(ports)
+START_TEST(port_bind_rules)
 {
 	struct cm_id *a, *b;
 
@@ -296,7 +296,7 @@ START_TEST(events_in_order)
 END_TEST
 
 /* The ids of a dead channel are destroyed by cm_settle(), and not before. */
-START_TEST(reader_is_gone)
+START_TEST(ids_of_dead_channel)
 {
 	struct cm_chan *dead;
 	struct cm_id *s, *c;
@@ -333,7 +333,7 @@ START_TEST(reader_is_gone)
 END_TEST
 
 /* Channels without a reader are found and destroyed. */
-START_TEST(sweep)
+START_TEST(sweep_of_dead_channels)
 {
 	struct cm_id *s, *c;
 	int i;
@@ -562,17 +562,17 @@ int main(void)
 {
 	Suite *s = suite_create("cm");
 
-	add(s, rc);
-	add(s, uc);
+	add(s, rc_connection);
+	add(s, uc_connection);
 	add(s, datagrams);
 	add(s, rejected);
-	add(s, nobody_listens);
+	add(s, no_listener);
 	add(s, backlog);
 	add(s, listener_is_replaced);
-	add(s, ports);
+	add(s, port_bind_rules);
 	add(s, events_in_order);
-	add(s, reader_is_gone);
-	add(s, sweep);
+	add(s, ids_of_dead_channel);
+	add(s, sweep_of_dead_channels);
 	add(s, listener_is_dead);
 	add(s, killed_between_events);
 	add(s, killed_between_messages);

@@ -54,7 +54,7 @@ static union cm_addr addr_of(int which, uint16_t port)
 	return a;
 }
 
-static void carry(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
+static void transmit(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
 {
 	struct letter *l = &letters[n_letters++];
 
@@ -114,12 +114,12 @@ static void arrives(const char *names)
 static void hosts(void)
 {
 	setup();
-	cm.carry = carry;
+	cm.transmit = transmit;
 	host[0].cm = cm;
 	host[0].server_fd = server_fd;
 	host[0].client_fd = client_fd;
 	setup();
-	cm.carry = carry;
+	cm.transmit = transmit;
 	here = 1;
 	n_letters = 0;
 	client_qpn = 0x777;
@@ -358,7 +358,7 @@ START_TEST(lost_and_duplicated)
 END_TEST
 
 /* A request without a listener, or for another QP type, is rejected. */
-START_TEST(nobody_listens)
+START_TEST(no_listener)
 {
 	struct cm_id *c;
 
@@ -385,7 +385,7 @@ END_TEST
  * A REQ, REP or DREQ without a response is retransmitted, and then fails with
  * ETIMEDOUT.
  */
-START_TEST(nobody_answers)
+START_TEST(no_response)
 {
 	unsigned int tries = 0;
 	struct cm_id *s, *c;
@@ -451,7 +451,7 @@ static unsigned int reps_of(struct cm_id *s)
  * A REP is retransmitted for as long as the local_cm_response_timeout and
  * max_cm_retries of the REQ say.
  */
-START_TEST(patience)
+START_TEST(rep_retransmission_limit)
 {
 	static const struct {
 		uint8_t timeout, retries, messages;
@@ -485,7 +485,7 @@ END_TEST
  * A REQ that is repeated has the REP repeated, but does not count as one of
  * its retransmissions.
  */
-START_TEST(patience_with_repeats)
+START_TEST(repeated_req_is_no_retransmission)
 {
 	struct letter l;
 	struct cm_id *s;
@@ -520,7 +520,7 @@ static void tell_mra(struct cm_id *from, int to, unsigned int message)
 /*
  * An MRA extends the timeout of the message that it names, and of no other.
  */
-START_TEST(more_time)
+START_TEST(mra_extends_timeout)
 {
 	struct cm_id *s, *c;
 	uint64_t before;
@@ -614,7 +614,7 @@ END_TEST
  * A delayed duplicate REQ of a connection that has ended meanwhile is
  * rejected.
  */
-START_TEST(request_that_is_late)
+START_TEST(delayed_duplicate_req)
 {
 	struct cm_id *s, *c;
 	struct letter l;
@@ -651,7 +651,7 @@ END_TEST
  * A REP is rejected if its request was given up, or if it names a QP that is
  * connected already.
  */
-START_TEST(stale_reply)
+START_TEST(stale_rep)
 {
 	struct cm_id *s, *c;
 	struct letter l;
@@ -732,7 +732,7 @@ END_TEST
  * An id that is destroyed sends its DREQ three times, since it cannot
  * retransmit it later.
  */
-START_TEST(destruction)
+START_TEST(destroy_sends_dreq)
 {
 	struct cm_id *s, *c;
 
@@ -859,7 +859,7 @@ END_TEST
  * Messages from another address, for another connection or QP, or in the
  * wrong state are dropped.
  */
-START_TEST(strangers)
+START_TEST(unexpected_messages_dropped)
 {
 	static const enum mad_message all[] = { MAD_REJ,  MAD_RTU, MAD_DREQ,
 						MAD_DREP, MAD_REP, MAD_MRA };
@@ -898,7 +898,7 @@ END_TEST
  * A restarted host may use the same communication ID again: a REQ with
  * another QP is a new one.
  */
-START_TEST(same_id_again)
+START_TEST(comm_id_reused)
 {
 	struct cm_id *s, *c;
 	struct letter l;
@@ -929,7 +929,7 @@ START_TEST(same_id_again)
 END_TEST
 
 /* Random bytes from the network are handled without a crash. */
-START_TEST(noise)
+START_TEST(random_bytes)
 {
 	struct cm_id *s, *c;
 	struct letter l;
@@ -971,21 +971,21 @@ int main(void)
 
 	add(s, connection);
 	add(s, lost_and_duplicated);
-	add(s, nobody_listens);
-	add(s, nobody_answers);
-	add(s, patience);
-	add(s, patience_with_repeats);
-	add(s, more_time);
+	add(s, no_listener);
+	add(s, no_response);
+	add(s, rep_retransmission_limit);
+	add(s, repeated_req_is_no_retransmission);
+	add(s, mra_extends_timeout);
 	add(s, stale_connection);
-	add(s, request_that_is_late);
-	add(s, stale_reply);
+	add(s, delayed_duplicate_req);
+	add(s, stale_rep);
 	add(s, rejection);
-	add(s, destruction);
+	add(s, destroy_sends_dreq);
 	add(s, both_disconnect);
 	add(s, datagrams);
 	add(s, full_backlog);
-	add(s, strangers);
-	add(s, same_id_again);
-	add(s, noise);
+	add(s, unexpected_messages_dropped);
+	add(s, comm_id_reused);
+	add(s, random_bytes);
 	return run_suite(s);
 }

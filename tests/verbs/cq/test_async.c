@@ -14,7 +14,7 @@
  * Successful WRs raise no asynchronous event.  A non-blocking
  * ibv_get_async_event() without events fails with EAGAIN.
  */
-START_TEST(quiet_by_default)
+START_TEST(no_event_by_default)
 {
 	struct opts o = default_opts();
 	struct ibv_async_event ev;
@@ -147,7 +147,7 @@ END_TEST
  * IBV_EVENT_SQ_DRAINED is raised when the WRs that have started are complete.
  * Until then sq_draining is 1.
  */
-START_TEST(drained_after_a_stall)
+START_TEST(drained_after_parked_wr)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD,
 				    .en_sqd_async_notify = 1 };
@@ -227,7 +227,7 @@ END_TEST
  * ibv_destroy_qp() waits as soon as the event was read from the descriptor,
  * even if ibv_get_async_event() has not returned.
  */
-START_TEST(destroy_waits_from_the_read_on)
+START_TEST(destroy_waits_after_read)
 {
 	struct destroyer killer = { 0 };
 	struct ibv_async_event ev = { .event_type = IBV_EVENT_SQ_DRAINED };
@@ -268,14 +268,14 @@ int main(void)
 {
 	Suite *s = suite("async");
 
-	add_loop(s, quiet_by_default, WHERE_COUNT);
+	add_loop(s, no_event_by_default, WHERE_COUNT);
 	add_loop(s, communication_established, WHERE_COUNT);
 	add_loop(s, access_error, WHERE_COUNT);
 	add_loop(s, request_error, WHERE_COUNT);
 	add_loop(s, drained, WHERE_COUNT);
-	add_loop(s, drained_after_a_stall, WHERE_COUNT);
+	add_loop(s, drained_after_parked_wr, WHERE_COUNT);
 	add_loop(s, destroy_waits_for_the_ack, WHERE_COUNT);
-	add_loop(s, destroy_waits_from_the_read_on, WHERE_COUNT);
+	add_loop(s, destroy_waits_after_read, WHERE_COUNT);
 	add_loop(s, destroy_with_unread_event, WHERE_COUNT);
 	return run(s);
 }

@@ -121,7 +121,7 @@ END_TEST
  * Arming a CQ raises an event immediately if the CQ has completions that were
  * neither polled nor announced by an event.
  */
-START_TEST(older_completions_count)
+START_TEST(older_completions_raise_event)
 {
 	struct duo d;
 
@@ -171,7 +171,7 @@ END_TEST
  * A completion that arrives while the CQ is not armed is announced when it is
  * armed.
  */
-START_TEST(came_while_not_armed)
+START_TEST(completion_while_not_armed)
 {
 	struct duo d;
 	int i;
@@ -199,7 +199,7 @@ END_TEST
  * If the CQ is armed after its event was raised and before the event is
  * fetched, the completion is not announced again.
  */
-START_TEST(armed_with_an_event_under_way)
+START_TEST(armed_with_event_pending)
 {
 	struct duo d;
 	int i;
@@ -256,7 +256,7 @@ END_TEST
  * If the completion that raised an event was polled before the event is
  * fetched, the event announces the completions that are in the CQ then.
  */
-START_TEST(spent_event)
+START_TEST(event_of_polled_completion)
 {
 	struct duo d;
 	int i;
@@ -622,7 +622,7 @@ END_TEST
  * ibv_destroy_cq() waits as soon as the event was read from the descriptor,
  * even if ibv_get_cq_event() has not returned.
  */
-START_TEST(destroy_waits_from_the_read_on)
+START_TEST(destroy_waits_after_read)
 {
 	struct destroyer killer = { 0 };
 	pthread_t thread;
@@ -666,7 +666,7 @@ static void *write_all(void *arg)
  * The transition to ERR flushes a receive and raises the event, although a
  * peer is executing a long WRITE to that QP.
  */
-START_TEST(flush_behind_a_long_write)
+START_TEST(flush_during_long_write)
 {
 	struct opts o = default_opts();
 	_Atomic char *byte;
@@ -721,7 +721,7 @@ static void *write_on_and_on(void *arg)
  * The same if the QP enters ERR because of the RNR timer, while no thread
  * polls.
  */
-START_TEST(flush_by_a_timer)
+START_TEST(flush_by_rnr_timer)
 {
 	struct opts o = default_opts();
 	pthread_t thread;
@@ -802,7 +802,7 @@ END_TEST
  * RNR retries run while the program sleeps: the event of the failed WR is
  * raised although no thread polls.
  */
-START_TEST(sleeper_with_parked_work)
+START_TEST(rnr_retries_while_sleeping)
 {
 	struct opts o = default_opts();
 	struct ibv_comp_channel *chan;
@@ -836,7 +836,7 @@ END_TEST
  * Events that are not read block neither the sender nor the receiver, and are
  * not lost.
  */
-START_TEST(unread_events_block_nobody)
+START_TEST(unread_events_do_not_block)
 {
 	struct duo d;
 	int i, n;
@@ -861,13 +861,13 @@ int main(void)
 
 	add(s, create_destroy);
 	add_loop(s, armed_once, WHERE_COUNT);
-	add_loop(s, older_completions_count, WHERE_COUNT);
+	add_loop(s, older_completions_raise_event, WHERE_COUNT);
 	add_loop(s, older_completions_are_not_solicited, WHERE_COUNT);
 	add_loop(s, armed_before_the_poll, WHERE_COUNT);
-	add_loop(s, came_while_not_armed, WHERE_COUNT);
-	add_loop(s, armed_with_an_event_under_way, WHERE_COUNT);
+	add_loop(s, completion_while_not_armed, WHERE_COUNT);
+	add_loop(s, armed_with_event_pending, WHERE_COUNT);
 	add_loop(s, one_poll_for_each_event, WHERE_COUNT);
-	add_loop(s, spent_event, WHERE_COUNT);
+	add_loop(s, event_of_polled_completion, WHERE_COUNT);
 	add_loop(s, solicited_while_not_armed, WHERE_COUNT);
 	add_loop(s, older_completions_of_a_resized_cq, WHERE_COUNT);
 	add_loop(s, solicited_only, WHERE_COUNT);
@@ -878,12 +878,12 @@ int main(void)
 	add(s, several_cqs_on_one_channel);
 	add(s, non_blocking);
 	add_loop(s, destroy_waits_for_acks, WHERE_COUNT);
-	add_loop(s, destroy_waits_from_the_read_on, WHERE_COUNT);
-	add_loop(s, flush_behind_a_long_write, TWO_PROCESSES);
-	add(s, flush_by_a_timer);
+	add_loop(s, destroy_waits_after_read, WHERE_COUNT);
+	add_loop(s, flush_during_long_write, TWO_PROCESSES);
+	add(s, flush_by_rnr_timer);
 	add_loop(s, destroy_with_unread_event, WHERE_COUNT);
 	add_loop(s, blocked_reader_is_woken, WHERE_COUNT);
-	add_loop(s, sleeper_with_parked_work, WHERE_COUNT);
-	add_loop(s, unread_events_block_nobody, WHERE_COUNT);
+	add_loop(s, rnr_retries_while_sleeping, WHERE_COUNT);
+	add_loop(s, unread_events_do_not_block, WHERE_COUNT);
 	return run(s);
 }

@@ -143,7 +143,7 @@ START_TEST(caps)
 END_TEST
 
 /* Both values of a counter can be set, incremented and read. */
-START_TEST(values)
+START_TEST(counter_values)
 {
 	struct ibv_context *ctx = open_device();
 	struct cntr *c = make(ctx, _i);
@@ -183,7 +183,7 @@ int sched_yield(void)
 }
 
 /* Reading a counter and its error count in a loop yields the CPU. */
-START_TEST(gives_way)
+START_TEST(yields_cpu)
 {
 	double end = now_ms() + WAIT_MS;
 	struct ibv_context *ctx = open_device();
@@ -219,7 +219,7 @@ START_TEST(wrong_attributes)
 END_TEST
 
 /* max_counters counters can be created.  One more fails with ENOMEM. */
-START_TEST(as_many_as_said)
+START_TEST(counter_limit)
 {
 	static struct cntr *c[URXE_MAX_COMP_CNTR];
 	struct ibv_context *ctx = open_device();
@@ -463,7 +463,7 @@ END_TEST
  * Each counter of type BYTES counts the bytes of the operations it is
  * attached to, at both ends.
  */
-START_TEST(bytes)
+START_TEST(counts_bytes)
 {
 	const struct values a = {
 		.done = { [SEND] = 248, [WRITE] = 248, [READ] = 124 }
@@ -545,7 +545,7 @@ START_TEST(errors)
 END_TEST
 
 /* A SEND that is longer than the receive counts as an error at both ends. */
-START_TEST(too_long)
+START_TEST(send_longer_than_receive)
 {
 	const struct values a = { .err = { [SEND] = 1 } };
 	const struct values b = { .err = { [RECV] = 1 } };
@@ -565,7 +565,7 @@ END_TEST
  * A WR without a response is retransmitted and fails, although no thread
  * polls.
  */
-START_TEST(gives_up)
+START_TEST(retry_exceeded_without_poll)
 {
 	const struct values a = { .err = { [WRITE] = 2 } };
 	struct opts o = default_opts();
@@ -607,7 +607,7 @@ static void do_look(struct node *b, void *arg)
 /*
  * If a receive was counted, its data is in memory, without a poll of the CQ.
  */
-START_TEST(bytes_are_there)
+START_TEST(counted_data_is_in_memory)
 {
 	static const uint32_t lens[] = { 1, 24, 80, 81, 5000 };
 	struct opts o = default_opts();
@@ -632,7 +632,7 @@ END_TEST
 /*
  * One counter can be attached to all operations of both ends of a connection.
  */
-START_TEST(sum_of_all)
+START_TEST(one_counter_for_all_operations)
 {
 	struct opts o = default_opts();
 	struct cntr *c;
@@ -656,7 +656,7 @@ START_TEST(sum_of_all)
 END_TEST
 
 /* RESET keeps the value and the attachment of a counter. */
-START_TEST(over_a_reset)
+START_TEST(counter_survives_reset)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -728,7 +728,7 @@ END_TEST
  * UC: a WRITE that the responder refuses is dropped.  It counts at the
  * requester as done, and not at the responder.
  */
-START_TEST(unreliable)
+START_TEST(refused_uc_write)
 {
 	const struct values a = { .done = { [WRITE] = 3 } };
 	const struct values b = { .done = { [REMOTE_WRITE] = 2 } };
@@ -791,23 +791,23 @@ int main(void)
 	}
 	s = suite("comp_cntr");
 	add(s, caps);
-	add_loop(s, values, 2);
-	add(s, gives_way);
+	add_loop(s, counter_values, 2);
+	add(s, yields_cpu);
 	add(s, wrong_attributes);
-	add(s, as_many_as_said);
+	add(s, counter_limit);
 	add(s, attach_errors);
 	add(s, one_for_each_operation);
 	add_loop(s, each_operation, WHERE_COUNT * MEM_COUNT);
-	add_loop(s, bytes, WHERE_COUNT * MEM_COUNT);
+	add_loop(s, counts_bytes, WHERE_COUNT * MEM_COUNT);
 	add_loop(s, list_of_writes, WHERE_COUNT);
 	add_loop(s, errors, WHERE_COUNT);
-	add_loop(s, too_long, WHERE_COUNT);
-	add_loop(s, gives_up, WHERE_COUNT);
-	add_loop(s, bytes_are_there, WHERE_COUNT * MEM_COUNT);
-	add(s, sum_of_all);
-	add_loop(s, over_a_reset, WHERE_COUNT);
+	add_loop(s, send_longer_than_receive, WHERE_COUNT);
+	add_loop(s, retry_exceeded_without_poll, WHERE_COUNT);
+	add_loop(s, counted_data_is_in_memory, WHERE_COUNT * MEM_COUNT);
+	add(s, one_counter_for_all_operations);
+	add_loop(s, counter_survives_reset, WHERE_COUNT);
 	add_loop(s, datagrams, WHERE_COUNT);
-	add_loop(s, unreliable, WHERE_COUNT);
+	add_loop(s, refused_uc_write, WHERE_COUNT);
 	add(s, shared_receives);
 	return run(s);
 }

@@ -65,7 +65,7 @@ END_TEST
  * A context has at most max_cq CQs; one more fails with ENOMEM.  CQs of other
  * contexts do not count.
  */
-START_TEST(all_of_them)
+START_TEST(max_cqs)
 {
 	static struct ibv_cq *cq[URXE_MAX_CQ];
 	struct ibv_context *one = open_device(), *two = open_device();
@@ -154,7 +154,7 @@ END_TEST
  * ibv_poll_cq() returns up to num_entries completions, in the order of the
  * WRs.
  */
-START_TEST(several_at_once)
+START_TEST(poll_several)
 {
 	struct opts o = default_opts();
 	struct ibv_wc wc[40];
@@ -182,7 +182,7 @@ START_TEST(several_at_once)
 END_TEST
 
 /* The ring of a CQ wraps around many times, and is filled to its size. */
-START_TEST(laps)
+START_TEST(ring_wraps)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -306,11 +306,11 @@ int main(void)
 	add(s, create_errors);
 	add(s, channel_of_another_context);
 	add(s, sizes);
-	add(s, all_of_them);
+	add(s, max_cqs);
 	add(s, busy_with_a_qp);
 	add(s, one_cq_for_all);
-	add_loop(s, several_at_once, WHERE_COUNT);
-	add_loop(s, laps, WHERE_COUNT);
+	add_loop(s, poll_several, WHERE_COUNT);
+	add_loop(s, ring_wraps, WHERE_COUNT);
 	add_loop(s, overrun, WHERE_COUNT);
 	add_loop(s, overrun_by_the_peer, WHERE_COUNT);
 	add_loop(s, destroyed_qps_leave_no_completions, WHERE_COUNT);

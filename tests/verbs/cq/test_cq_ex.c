@@ -77,7 +77,7 @@ END_TEST
  * Only the accessors that wc_flags requests are set.  flags is ignored if
  * comp_mask does not have its bit.
  */
-START_TEST(only_what_was_asked_for)
+START_TEST(only_requested_accessors)
 {
 	struct ibv_context *ctx = open_device();
 	struct ibv_cq_init_attr_ex a = attr_for(IBV_WC_EX_WITH_SRC_QP);
@@ -322,7 +322,7 @@ END_TEST
  * The status of failed and flushed WRs, and the vendor error of the failed
  * one.
  */
-START_TEST(failed_work)
+START_TEST(failed_completions)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(0);
 	struct ibv_cq_ex *cq;
@@ -379,7 +379,7 @@ START_TEST(inside_a_batch)
 END_TEST
 
 /* A CQ with IBV_CREATE_CQ_ATTR_SINGLE_THREADED works as others. */
-START_TEST(one_thread)
+START_TEST(single_threaded)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(0);
 	uint32_t sender;
@@ -425,7 +425,7 @@ static void *dereg_for_ever(void *arg)
  * because the poller may call ibv_dereg_mr() within the batch, which may wait
  * for the other thread.
  */
-START_TEST(batches_and_outsiders)
+START_TEST(dereg_during_batch)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(0);
 	struct churn c = { .stop = false };
@@ -500,7 +500,7 @@ END_TEST
  * Completions that were read in a batch free their entries before
  * ibv_end_poll(): a full CQ takes new completions.
  */
-START_TEST(full_in_a_batch)
+START_TEST(batch_frees_entries)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(0);
 	struct ibv_cq_ex *cq;
@@ -565,7 +565,7 @@ static void poll_n(struct duo *d, int n)
 }
 
 /* An extended CQ raises events. */
-START_TEST(event)
+START_TEST(completion_event)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(0);
 	struct opts o = default_opts();
@@ -714,17 +714,17 @@ int main(void)
 	Suite *s = suite("cq_ex");
 
 	add(s, create_errors);
-	add(s, only_what_was_asked_for);
+	add(s, only_requested_accessors);
 	add_loop(s, every_field, WHERE_COUNT);
 	add(s, clock_values);
 	add_loop(s, iterator, WHERE_COUNT);
-	add_loop(s, failed_work, WHERE_COUNT);
+	add_loop(s, failed_completions, WHERE_COUNT);
 	add_loop(s, inside_a_batch, 2 * WHERE_COUNT);
-	add_loop(s, one_thread, WHERE_COUNT);
-	add_loop(s, batches_and_outsiders, 2 * WHERE_COUNT);
+	add_loop(s, single_threaded, WHERE_COUNT);
+	add_loop(s, dereg_during_batch, 2 * WHERE_COUNT);
 	add_loop(s, overrun_ignored, WHERE_COUNT);
-	add_loop(s, full_in_a_batch, WHERE_COUNT);
-	add_loop(s, event, WHERE_COUNT);
+	add_loop(s, batch_frees_entries, WHERE_COUNT);
+	add_loop(s, completion_event, WHERE_COUNT);
 	add_loop(s, posted_in_a_batch, WHERE_COUNT);
 	add_loop(s, moderation, WHERE_COUNT);
 	return run(s);

@@ -390,7 +390,7 @@ static void *resize_for_ever(void *arg)
  * Completions, flushes and QP destruction by one thread while another thread
  * resizes the CQ.
  */
-START_TEST(among_threads)
+START_TEST(resize_with_threads)
 {
 	struct opts o = default_opts();
 	pthread_t t;
@@ -430,6 +430,6 @@ int main(void)
 	add_loop(s, armed, WHERE_COUNT);
 	add_loop(s, destroyed_qp, WHERE_COUNT);
 	add(s, in_traffic);
-	add_loop(s, among_threads, WHERE_COUNT);
+	add_loop(s, resize_with_threads, WHERE_COUNT);
 	return run(s);
 }

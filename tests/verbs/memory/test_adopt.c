@@ -52,7 +52,7 @@ static struct ibv_mr *reg(void *p, size_t size)
  * private again, with the same bytes.  errno is unchanged, and no descriptor
  * is left.
  */
-START_TEST(there_and_back)
+START_TEST(adopted_and_private_again)
 {
 	struct ibv_mr *mr;
 	char *p;
@@ -135,7 +135,7 @@ static void expect_private(char *p, size_t size, int access)
  * These pages are not adopted: unaligned ranges, MRs that no peer can access,
  * the stack, pages with madvise() advice, locked pages, read-only pages.
  */
-START_TEST(what_is_left_alone)
+START_TEST(pages_not_adopted)
 {
 	static const int advice[] = { MADV_DONTFORK, MADV_HUGEPAGE,
 				      MADV_DONTDUMP, MADV_WIPEONFORK };
@@ -206,7 +206,7 @@ END_TEST
  * ibv_dereg_mr() makes the remaining adopted pages private, wherever they
  * are, and does not change other mappings.
  */
-START_TEST(pages_that_change)
+START_TEST(pages_changed_by_program)
 {
 	char *p, *q, *to;
 	struct ibv_mr *mr;
@@ -455,7 +455,7 @@ static int look_at_pieces(void *arg)
  * Pages of an MR that the parent has unmapped, marked MADV_DONTFORK or
  * protected are unmapped, unmapped and read-only in the child.
  */
-START_TEST(child_has_what_was_left)
+START_TEST(child_of_changed_pages)
 {
 	struct ibv_mr *mr;
 	char *p;
@@ -531,7 +531,7 @@ static int use_heap(void *arg)
  * The copies for a child are made correctly if the heap itself is adopted: no
  * memory is allocated from it meanwhile.
  */
-START_TEST(child_uses_the_heap)
+START_TEST(fork_with_adopted_heap)
 {
 	struct ibv_mr *all, *mr;
 	char *heap, *p;
@@ -560,7 +560,7 @@ END_TEST
  * Stores of threads to adopted pages are not lost in the parent when it
  * forks.
  */
-START_TEST(forks_beside_writers)
+START_TEST(fork_during_writes)
 {
 	struct writer w[THREADS];
 	struct ibv_mr *mr;
@@ -584,7 +584,7 @@ END_TEST
 /* ------------------------------------------------------- two processes */
 
 /* A requester maps the memfd of the responder's adopted pages. */
-START_TEST(peers_map_them)
+START_TEST(peers_map_adopted_pages)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -744,7 +744,7 @@ static int register_for_ever(void *arg)
  * A process that is killed at any time during registration or deregistration
  * does not affect other processes.
  */
-START_TEST(killed)
+START_TEST(killed_during_adoption)
 {
 	pid_t child[10];
 	struct ibv_mr *mr;
@@ -778,20 +778,20 @@ int main(void)
 		return 77;
 	}
 	s = suite("adopt");
-	add(s, there_and_back);
+	add(s, adopted_and_private_again);
 	add(s, several_mrs);
-	add(s, what_is_left_alone);
+	add(s, pages_not_adopted);
 	add(s, limits);
-	add(s, pages_that_change);
+	add(s, pages_changed_by_program);
 	add(s, no_write_is_lost);
 	add(s, system_calls_that_write);
 	add(s, child_has_a_copy);
-	add(s, child_has_what_was_left);
-	add(s, child_uses_the_heap);
-	add(s, forks_beside_writers);
-	add(s, peers_map_them);
+	add(s, child_of_changed_pages);
+	add(s, fork_with_adopted_heap);
+	add(s, fork_during_writes);
+	add(s, peers_map_adopted_pages);
 	add(s, unmapped_while_registered);
 	add(s, deregistered_in_traffic);
-	add(s, killed);
+	add(s, killed_during_adoption);
 	return run(s);
 }

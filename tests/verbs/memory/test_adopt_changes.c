@@ -468,7 +468,7 @@ static void change_and_back(enum change how, char *to)
  * Stores to the other pages of the MR are not lost, whatever is done to one
  * of its pages meanwhile.  _i is the enum change.
  */
-START_TEST(changed_beside_writers)
+START_TEST(changes_during_writes)
 {
 	pthread_t thread[2];
 	char *to;
@@ -530,7 +530,7 @@ static int child_looks(void *arg)
  * fork() in one thread while another one registers and deregisters: the child
  * has private pages with the right bytes.
  */
-START_TEST(fork_beside_registration)
+START_TEST(fork_during_registration)
 {
 	pthread_t thread;
 	void *done;
@@ -686,8 +686,8 @@ int main(void)
 	add(s, locked);
 	add(s, core_dump);
 	add(s, advice);
-	add_loop(s, changed_beside_writers, CHANGES);
-	add(s, fork_beside_registration);
+	add_loop(s, changes_during_writes, CHANGES);
+	add(s, fork_during_registration);
 	add(s, moved_by_rereg);
 	add(s, on_demand);
 	add_loop(s, overlapping, 4);

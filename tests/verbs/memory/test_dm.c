@@ -177,7 +177,7 @@ START_TEST(small_pieces)
 END_TEST
 
 /* Freed memory can be allocated again. */
-START_TEST(used_up_and_given_back)
+START_TEST(freed_memory_reused)
 {
 	struct ibv_dm *a, *b;
 	uint64_t max;
@@ -353,7 +353,7 @@ static void *registers(void *arg)
  * Of ibv_reg_dm_mr() and ibv_free_dm() at the same time, exactly one
  * succeeds.
  */
-START_TEST(registered_or_freed)
+START_TEST(registration_races_free)
 {
 	struct ibv_dm *keep, *dm;
 	pthread_t thread;
@@ -441,7 +441,7 @@ static void do_dereg_part(struct node *b, void *arg)
 }
 
 /* An MR on a part of device memory gives access to that part only. */
-START_TEST(part_of_it)
+START_TEST(mr_of_a_part)
 {
 	struct opts o = default_opts();
 	struct ibv_send_wr wr;
@@ -478,12 +478,12 @@ int main(void)
 	add(s, alloc_errors);
 	add(s, odd_lengths);
 	add(s, small_pieces);
-	add(s, used_up_and_given_back);
+	add(s, freed_memory_reused);
 	add(s, across_processes);
 	add(s, registration_errors);
 	add(s, busy_while_registered);
-	add(s, registered_or_freed);
+	add(s, registration_races_free);
 	add(s, closing_the_device_frees);
-	add_loop(s, part_of_it, WHERE_COUNT);
+	add_loop(s, mr_of_a_part, WHERE_COUNT);
 	return run(s);
 }

@@ -206,7 +206,7 @@ END_TEST
  * and ftruncate fail. A kernel's dma-buf of device memory cannot be mapped
  * either.
  */
-START_TEST(not_to_be_mapped)
+START_TEST(not_mappable)
 {
 	char byte = 1;
 	struct duo d;
@@ -261,7 +261,7 @@ END_TEST
  * The heap slot of an MR's part of the DM is no DM handle: ibv_import_dm
  * fails with ENOENT.
  */
-START_TEST(no_handle)
+START_TEST(mr_part_is_no_dm_handle)
 {
 	struct opts o = default_opts();
 	struct ibv_dm *dm;
@@ -378,7 +378,7 @@ END_TEST
  * fabric's DM, registration is EINVAL. If it is not in the format, the memfd
  * is an ordinary one.
  */
-START_TEST(strangers)
+START_TEST(other_memfds)
 {
 	static const struct {
 		const char *name;
@@ -422,11 +422,11 @@ int main(void)
 	s = suite("dm_export");
 	add_loop(s, same_memory, WHERE_COUNT);
 	add_loop(s, bounds, WHERE_COUNT);
-	add_loop(s, not_to_be_mapped, WHERE_COUNT);
+	add_loop(s, not_mappable, WHERE_COUNT);
 	add_loop(s, freed, WHERE_COUNT);
-	add(s, no_handle);
+	add(s, mr_part_is_no_dm_handle);
 	add(s, owner_killed);
 	add(s, importer_killed);
-	add(s, strangers);
+	add(s, other_memfds);
 	return run(s);
 }

@@ -70,7 +70,7 @@ END_TEST
  * EBADF for a bad descriptor, EACCES for write access by a read-only one,
  * EINVAL for other invalid arguments.
  */
-START_TEST(refused)
+START_TEST(register_errors)
 {
 	int fd = memory_fd(SIZE), pipefd[2], ro, name;
 	struct ibv_mr *mr;
@@ -210,7 +210,7 @@ static void run_traffic(struct duo *d, struct buf *f)
 }
 
 /* Remote access to an MR whose descriptor stays open. */
-START_TEST(traffic)
+START_TEST(remote_access)
 {
 	struct buf f = { .offset = PAGE + 16,
 			 .iova = 16 * PAGE + 16,
@@ -257,8 +257,8 @@ int main(void)
 	Suite *s = suite("dmabuf");
 
 	add(s, fields);
-	add(s, refused);
-	add_loop(s, traffic, WHERE_COUNT);
+	add(s, register_errors);
+	add_loop(s, remote_access, WHERE_COUNT);
 	add_loop(s, descriptor_closed, WHERE_COUNT);
 	add_loop(s, file, WHERE_COUNT);
 	return run(s);

@@ -137,7 +137,7 @@ static double given_back_ms(int i)
  * The requester unmaps a file soon after its last MR was deregistered,
  * without posting anything. While another MR of the file exists, WRITEs work.
  */
-START_TEST(given_back)
+START_TEST(file_unmapped_after_dereg)
 {
 	expect_within(1000, given_back_ms, 0);
 }
@@ -318,7 +318,7 @@ int main(void)
 {
 	Suite *s = suite("files");
 
-	add(s, given_back);
+	add(s, file_unmapped_after_dereg);
 	add(s, many_files);
 	add(s, more_files_than_entries);
 	add_loop(s, many_descriptors, FILES);

@@ -298,7 +298,7 @@ END_TEST
  * Length 0, as the kernel's ib_umem_get() counts pages: none at the start of
  * a page (EINVAL), one page elsewhere, which must be mapped.
  */
-START_TEST(no_bytes)
+START_TEST(length_0)
 {
 	char *buf = pages(2, PROT_READ | PROT_WRITE);
 	struct ibv_mr *mr;
@@ -424,7 +424,7 @@ START_TEST(memlock_off)
 END_TEST
 
 /* MRs may overlap; each has a key of its own. */
-START_TEST(same_memory_twice)
+START_TEST(overlapping_mrs)
 {
 	char *buf = pages(2, PROT_READ | PROT_WRITE);
 	struct ibv_mr *mr[50];
@@ -446,7 +446,7 @@ END_TEST
 /*
  * Each context can have URXE_MAX_MR MRs and MWs together; one more is ENOMEM.
  */
-START_TEST(all_of_them)
+START_TEST(max_mrs)
 {
 	static struct ibv_mr *mr[URXE_MAX_MR + 1];
 	char *buf = pages(1, PROT_READ | PROT_WRITE);
@@ -811,7 +811,7 @@ END_TEST
  * file with the same number. Registration does not use that file, and
  * ibv_close_device does not close it.
  */
-START_TEST(number_of_another_file)
+START_TEST(proc_maps_descriptor_reused)
 {
 	char *old = pages(1, PROT_READ | PROT_WRITE), *new, path[64];
 	int fd, other;
@@ -855,15 +855,15 @@ int main(void)
 	add(s, no_room_for_the_file);
 	add(s, read_only);
 	add(s, overflow);
-	add(s, no_bytes);
+	add(s, length_0);
 	add(s, iova_page_offset);
 	add(s, memlock);
 	add(s, memlock_fork);
 	add(s, memlock_off);
-	add(s, same_memory_twice);
+	add(s, overlapping_mrs);
 	add(s, memory_of_a_child);
-	add(s, number_of_another_file);
-	add(s, all_of_them);
+	add(s, proc_maps_descriptor_reused);
+	add(s, max_mrs);
 	add_loop(s, exact_range, WHERE_COUNT);
 	add_loop(s, zero_based, WHERE_COUNT);
 	add_loop(s, iova, WHERE_COUNT);

@@ -213,7 +213,7 @@ START_TEST(capabilities)
 END_TEST
 
 /* URXE_MAX_MW windows can be allocated; one more is ENOMEM. */
-START_TEST(all_of_them)
+START_TEST(max_mws)
 {
 	struct ibv_context *ctx = open_device();
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
@@ -327,7 +327,7 @@ END_TEST
  * A type 1 window can be used through every QP of its PD, a type 2 window
  * only through the QP that bound it.
  */
-START_TEST(which_qp)
+START_TEST(qps_that_may_use_a_window)
 {
 	struct win w = { .type = IBV_MW_TYPE_1, .len = 64, .access = WINDOW };
 	struct duo d;
@@ -563,7 +563,7 @@ END_TEST
  * A bind needs IBV_ACCESS_MW_BIND in the MR, and IBV_ACCESS_LOCAL_WRITE for a
  * window with remote write or atomic access.
  */
-START_TEST(rights_of_the_mr)
+START_TEST(bind_needs_mr_access)
 {
 	struct win w = { .type = IBV_MW_TYPE_2, .len = 64, .access = WINDOW };
 	struct opts o = default_opts();
@@ -594,7 +594,7 @@ END_TEST
  * A window can allow remote write though the MR itself does not; the rkey of
  * the MR still gives no access.
  */
-START_TEST(window_gives_the_right)
+START_TEST(window_allows_more_than_mr)
 {
 	struct win w = { .type = IBV_MW_TYPE_2,
 			 .len = 64,
@@ -739,7 +739,7 @@ static void *bind_and_invalidate(void *arg)
  * Concurrent invalidations in several contexts do not deadlock: a destroyer
  * waits for requesters in a critical section, not for other destroyers.
  */
-START_TEST(many_at_once)
+START_TEST(concurrent_invalidations)
 {
 	pthread_t t[3];
 	struct duo d[3];
@@ -761,10 +761,10 @@ int main(void)
 	Suite *s = suite("mw");
 
 	add(s, capabilities);
-	add(s, all_of_them);
+	add(s, max_mws);
 	add_loop(s, type_1, WHERE_COUNT);
 	add(s, type_1_rules);
-	add_loop(s, which_qp, WHERE_COUNT);
+	add_loop(s, qps_that_may_use_a_window, WHERE_COUNT);
 	add_loop(s, type_2, WHERE_COUNT);
 	add_loop(s, type_2_key, 4);
 	add_loop(s, type_2_local_invalidate, WHERE_COUNT);
@@ -772,11 +772,11 @@ int main(void)
 	add_loop(s, remote_invalidate_of_no_window, WHERE_COUNT);
 	add(s, type_2_rules);
 	add_loop(s, zero_based, WHERE_COUNT);
-	add(s, rights_of_the_mr);
-	add_loop(s, window_gives_the_right, WHERE_COUNT);
+	add(s, bind_needs_mr_access);
+	add_loop(s, window_allows_more_than_mr, WHERE_COUNT);
 	add_loop(s, atomics, WHERE_COUNT);
 	add(s, not_for_local_use);
 	add(s, in_order);
-	add(s, many_at_once);
+	add(s, concurrent_invalidations);
 	return run(s);
 }

@@ -123,7 +123,7 @@ END_TEST
  * IBV_REREG_MR_CHANGE_PD changes the PD: keys are refused for QPs of the old
  * PD, and the new PD is busy (EBUSY) while the MR is in it.
  */
-START_TEST(domain)
+START_TEST(pd_change)
 {
 	struct change c = { .flags = IBV_REREG_MR_CHANGE_PD, .other_pd = true };
 	struct duo d;
@@ -144,7 +144,7 @@ START_TEST(domain)
 END_TEST
 
 /* All three changes in one call. */
-START_TEST(all_at_once)
+START_TEST(all_changes_at_once)
 {
 	struct change c = { .flags = IBV_REREG_MR_CHANGE_TRANSLATION |
 				     IBV_REREG_MR_CHANGE_PD |
@@ -341,8 +341,8 @@ int main(void)
 
 	add_loop(s, access_flags, WHERE_COUNT);
 	add_loop(s, translation, WHERE_COUNT);
-	add_loop(s, domain, WHERE_COUNT);
-	add_loop(s, all_at_once, WHERE_COUNT);
+	add_loop(s, pd_change, WHERE_COUNT);
+	add_loop(s, all_changes_at_once, WHERE_COUNT);
 	add_loop(s, posted_receives, WHERE_COUNT);
 	add(s, input_errors);
 	add(s, command_errors);

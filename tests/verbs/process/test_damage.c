@@ -128,7 +128,7 @@ static int newcomer(void *arg)
  * If files of the fabric are removed or renamed, processes that have them
  * mapped are not affected, and later processes create new ones.
  */
-START_TEST(removed_under_the_living)
+START_TEST(files_removed_in_use)
 {
 	static const char *const files[] = { "device", "dm", "ctx" };
 	struct opts o = default_opts();
@@ -160,7 +160,7 @@ END_TEST
  * After a file of the fabric was truncated, later processes work.  No process
  * has it mapped here: it would get SIGBUS.
  */
-START_TEST(cut_short)
+START_TEST(file_truncated)
 {
 	static const char *const files[] = { "device", "dm" };
 	static const int sizes[] = { 0, 20, 4096 };
@@ -233,7 +233,7 @@ START_TEST(completions_overwritten)
 END_TEST
 
 /* The shared head is damaged, as if another thread had polled. */
-START_TEST(polled_by_nobody)
+START_TEST(damaged_head)
 {
 	struct opts o = default_opts();
 	struct urxe_cq_sh *cq;
@@ -257,9 +257,9 @@ int main(void)
 
 	add(s, garbage_in_a_channel);
 	add(s, garbage_among_async_events);
-	add_loop(s, removed_under_the_living, 3);
-	add_loop(s, cut_short, 6);
+	add_loop(s, files_removed_in_use, 3);
+	add_loop(s, file_truncated, 6);
 	add_loop(s, completions_overwritten, WHERE_COUNT);
-	add_loop(s, polled_by_nobody, 2);
+	add_loop(s, damaged_head, 2);
 	return run(s);
 }

@@ -178,7 +178,7 @@ static void do_close_channel(struct node *b, void *arg)
  * The number of descriptors for events does not grow with the number of QPs
  * whose CQs have the same channel.
  */
-START_TEST(few)
+START_TEST(descriptors_per_channel)
 {
 	struct opts o = default_opts();
 	struct many b;
@@ -203,7 +203,7 @@ END_TEST
  * Events are raised even if the sender cannot open a descriptor, not even for
  * the receiver's channel.
  */
-START_TEST(none_left)
+START_TEST(no_descriptor_for_event)
 {
 	struct opts o = default_opts();
 	struct many b;
@@ -235,7 +235,7 @@ END_TEST
  * ibv_create_cq() with a channel fails with EMFILE if no descriptor can be
  * opened.
  */
-START_TEST(create_cq)
+START_TEST(create_cq_emfile)
 {
 	struct ibv_context *ctx = open_device();
 	struct ibv_comp_channel *chan = ibv_create_comp_channel(ctx);
@@ -259,8 +259,8 @@ int main(void)
 {
 	Suite *s = suite("descriptors");
 
-	add_loop(s, few, WHERE_COUNT);
-	add(s, none_left);
-	add(s, create_cq);
+	add_loop(s, descriptors_per_channel, WHERE_COUNT);
+	add(s, no_descriptor_for_event);
+	add(s, create_cq_emfile);
 	return run(s);
 }

@@ -36,7 +36,7 @@ static int exit_at_once(void *arg)
 }
 
 /* A child that exits at once does not affect the connection of its parent. */
-START_TEST(child_that_ends)
+START_TEST(child_exits)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -64,7 +64,7 @@ static int wait_for_pipe(void *arg)
  * While a child exists, the connection of its parent works, with each kind of
  * memory.
  */
-START_TEST(child_that_stays)
+START_TEST(child_stays)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -192,7 +192,7 @@ static int register_and_open(void *arg)
  * A child that was created by the system call, so that no handler of
  * pthread_atfork ran, may use the device as the parent did.
  */
-START_TEST(child_of_the_system_call)
+START_TEST(child_of_raw_fork)
 {
 	struct opts o = default_opts();
 	struct node n;
@@ -318,7 +318,7 @@ END_TEST
  * The parent destroys its objects, and opens the device again, while a child
  * exists that inherited them.
  */
-START_TEST(closing_with_a_living_child)
+START_TEST(close_while_child_lives)
 {
 	struct ibv_device_attr attr;
 	struct ibv_context *ctx;
@@ -491,7 +491,7 @@ static int parent_of_destroyer(void *arg)
  * A child can destroy the objects that it inherited, also if another thread
  * of its parent was using them at the fork.
  */
-START_TEST(destroyed_by_the_child)
+START_TEST(child_destroys_objects)
 {
 	int i;
 
@@ -511,7 +511,7 @@ static int go_on(struct busy *b)
  * A fork between ibv_wr_start and ibv_wr_abort: parent and child both call
  * ibv_wr_abort, and can use the QP.
  */
-START_TEST(between_start_and_end)
+START_TEST(fork_in_wr_batch)
 {
 	struct busy b = { .stop = false };
 
@@ -528,16 +528,16 @@ int main(void)
 {
 	Suite *s = suite("fork");
 
-	add_loop(s, child_that_ends, WHERE_COUNT);
-	add_loop(s, child_that_stays, WHERE_COUNT * MEM_COUNT);
+	add_loop(s, child_exits, WHERE_COUNT);
+	add_loop(s, child_stays, WHERE_COUNT * MEM_COUNT);
 	add(s, memory_of_the_parent);
 	add_loop(s, unmapped_by_the_parent, 3);
-	add(s, child_of_the_system_call);
+	add(s, child_of_raw_fork);
 	add_loop(s, child_opens_the_device, 2);
 	add(s, timers_in_parent_and_child);
-	add(s, closing_with_a_living_child);
+	add(s, close_while_child_lives);
 	add(s, while_threads_are_busy);
-	add(s, destroyed_by_the_child);
-	add(s, between_start_and_end);
+	add(s, child_destroys_objects);
+	add(s, fork_in_wr_batch);
 	return run(s);
 }

@@ -330,7 +330,7 @@ static int namesake_uses_memory(void *arg)
  * A QP in an imported PD uses the exporter's memory. With _i == 1 the PIDs of
  * exporter and importer are the same number in two namespaces.
  */
-START_TEST(traffic)
+START_TEST(qp_in_imported_pd)
 {
 	pid_t self = getpid();
 	struct exporter e;
@@ -613,7 +613,7 @@ int main(void)
 	Suite *s = suite("import");
 
 	add(s, fields);
-	add_loop(s, traffic, 2);
+	add_loop(s, qp_in_imported_pd, 2);
 	add(s, destroyed_by_the_importer);
 	add(s, stale_dm_in_a_used_slot);
 	add(s, destroyed_by_the_exporter);

@@ -203,7 +203,7 @@ END_TEST
  * After a peer was killed, other connections of the survivor and new
  * processes work.
  */
-START_TEST(survivor_goes_on)
+START_TEST(survivor_continues)
 {
 	struct opts o = default_opts(), soon = o;
 	struct duo d, other;
@@ -350,7 +350,7 @@ END_TEST
  * After waitpid(2) has returned the PID of the killed responder, no request
  * to it succeeds.
  */
-START_TEST(dead_at_once)
+START_TEST(dead_after_waitpid)
 {
 	static const enum ibv_wr_opcode op[T_COUNT] = {
 		[T_WRITE] = IBV_WR_RDMA_WRITE,
@@ -436,7 +436,7 @@ static pid_t fork_as(pid_t pid)
  * If another process has the PID of a killed responder, its memory is not
  * written: RETRY_EXC_ERR. With _i == 1 that process has opened the device.
  */
-START_TEST(pid_used_again)
+START_TEST(pid_reused)
 {
 	struct opts o = default_opts();
 	int sock[2], changed[2], go[2];
@@ -500,11 +500,11 @@ int main(void)
 	Suite *s = suite("kill");
 
 	add_loop(s, in_traffic, T_COUNT * MEM_COUNT);
-	add(s, survivor_goes_on);
+	add(s, survivor_continues);
 	add(s, idle_survivor);
 	add(s, sleeper_is_killed);
 	add(s, while_opening);
-	add_loop(s, dead_at_once, T_COUNT * MEM_COUNT);
-	add_loop(s, pid_used_again, 2);
+	add_loop(s, dead_after_waitpid, T_COUNT * MEM_COUNT);
+	add_loop(s, pid_reused, 2);
 	return run(s);
 }

@@ -173,7 +173,7 @@ END_TEST
  * max_qp QPs can exist in all contexts together, with unique numbers; one
  * more is ENOMEM. The number of a destroyed QP is not used again at once.
  */
-START_TEST(all_qps)
+START_TEST(max_qps)
 {
 	static struct ibv_qp *qp[URXE_MAX_QP];
 	static uint8_t seen[1 << 24];
@@ -420,7 +420,7 @@ START_TEST(delivered_but_not_polled)
 END_TEST
 
 /* With caps of 0 a QP can be connected, but nothing can be posted. */
-START_TEST(no_queues_at_all)
+START_TEST(caps_of_0)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -494,7 +494,7 @@ END_TEST
  * With max_inline_data 0 a QP gets the size of its send SGEs, as with NICs.
  * The lkey of inline data is not checked.
  */
-START_TEST(inline_not_asked_for)
+START_TEST(default_inline_size)
 {
 	struct opts o = default_opts();
 	struct ibv_qp_init_attr init;
@@ -689,7 +689,7 @@ int main(void)
 	add_loop(s, create_errors, (int)(sizeof(creates) / sizeof(*creates)));
 	add(s, create_the_largest);
 	add(s, caps_are_exact);
-	add(s, all_qps);
+	add(s, max_qps);
 	add(s, idle_qp_is_small);
 	add_loop(s, wrong_states, WHERE_COUNT);
 	add_loop(s, send_queue_is_full, 2 * WHERE_COUNT);
@@ -697,10 +697,10 @@ int main(void)
 	add_loop(s, unsignaled_fill_the_queue, WHERE_COUNT);
 	add_loop(s, receive_queue_is_full, WHERE_COUNT);
 	add_loop(s, delivered_but_not_polled, WHERE_COUNT);
-	add_loop(s, no_queues_at_all, WHERE_COUNT);
+	add_loop(s, caps_of_0, WHERE_COUNT);
 	add_loop(s, too_many_sges, WHERE_COUNT);
 	add_loop(s, inline_too_long, WHERE_COUNT);
-	add_loop(s, inline_not_asked_for, WHERE_COUNT);
+	add_loop(s, default_inline_size, WHERE_COUNT);
 	add_loop(s, inline_is_for_sends_and_writes, WHERE_COUNT);
 	add_loop(s, bad_opcodes, WHERE_COUNT);
 	add_loop(s, bad_wr_in_a_list, WHERE_COUNT);

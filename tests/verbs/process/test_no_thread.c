@@ -26,7 +26,7 @@ static void open_slow(struct duo *d, enum where where, uint8_t rnr_retry)
  * ibv_req_notify_cq needs the service thread, which would wake the program
  * for completions by timers: EAGAIN.
  */
-START_TEST(arming)
+START_TEST(arm_needs_thread)
 {
 	struct duo d;
 
@@ -45,7 +45,7 @@ END_TEST
  * CQ moderation with a period needs the service thread (EAGAIN), with a count
  * only it does not.
  */
-START_TEST(moderating)
+START_TEST(moderation_needs_thread)
 {
 	struct ibv_modify_cq_attr attr = { .attr_mask = IBV_CQ_ATTR_MODERATE,
 					   .moderate = { 10, 1000 } };
@@ -72,7 +72,7 @@ static void poll_until_error(struct duo *d, struct ibv_cq *cq)
 }
 
 /* Polling drives the timers, with any CQ of the context. */
-START_TEST(timers)
+START_TEST(polls_drive_timers)
 {
 	struct duo d;
 
@@ -87,7 +87,7 @@ START_TEST(timers)
 END_TEST
 
 /* Polling creates the service thread when that has become possible. */
-START_TEST(later)
+START_TEST(thread_created_later)
 {
 	double end = now_ms() + WAIT_MS;
 	struct ibv_wc wc;
@@ -113,7 +113,7 @@ START_TEST(later)
 END_TEST
 
 /* Polling detects that the process of the peer has exited. */
-START_TEST(dead_peer)
+START_TEST(polls_detect_dead_peer)
 {
 	double end = now_ms() + WAIT_MS;
 	struct ibv_wc wc = { .status = IBV_WC_SUCCESS };
@@ -140,10 +140,10 @@ int main(void)
 {
 	Suite *s = suite("no_thread");
 
-	add_loop(s, arming, WHERE_COUNT);
-	add(s, moderating);
-	add_loop(s, timers, 2 * WHERE_COUNT);
-	add(s, later);
-	add(s, dead_peer);
+	add_loop(s, arm_needs_thread, WHERE_COUNT);
+	add(s, moderation_needs_thread);
+	add_loop(s, polls_drive_timers, 2 * WHERE_COUNT);
+	add(s, thread_created_later);
+	add(s, polls_detect_dead_peer);
 	return run(s);
 }

@@ -149,7 +149,7 @@ static bool play_both(struct duo *d, enum by by, uint64_t *vain)
  * Two processes that poll on one CPU do not use up their time slices: of the
  * games that mean something, in at least one *vain is at most VAIN.
  */
-START_TEST(two_pollers)
+START_TEST(pollers_yield_time_slices)
 {
 	struct opts o = default_opts();
 	uint64_t vain = 0;
@@ -176,6 +176,6 @@ int main(void)
 {
 	Suite *s = suite("one_cpu");
 
-	add_loop(s, two_pollers, BY_COUNT);
+	add_loop(s, pollers_yield_time_slices, BY_COUNT);
 	return run(s);
 }

@@ -68,7 +68,7 @@ static sem_t opened, over;
 
 /*
  * Open the device first, so that this thread holds the process's `life` mutex
- * (process_show_life()), and exit when `over` is posted.
+ * (process_publish_liveness()), and exit when `over` is posted.
  */
 static void *open_and_end(void *ctx)
 {
@@ -83,7 +83,7 @@ static void *open_and_end(void *ctx)
  * LOOK_MS.  With _i = 1, the thread of a that opened the device first has
  * exited.
  */
-START_TEST(idle)
+START_TEST(idle_wakeups)
 {
 	struct opts o = default_opts();
 	struct ibv_context *first;
@@ -183,7 +183,7 @@ static double death(int by)
 }
 
 /* The exit of a peer is detected within a second, without any verb call. */
-START_TEST(death_is_noticed)
+START_TEST(peer_exit_detected)
 {
 	may_leak();
 	expect_within(1000, death, SIGKILL);
@@ -198,7 +198,7 @@ static void do_close(struct node *b, void *arg)
 }
 
 /* When ibv_close_device returns, the context's arena has been removed. */
-START_TEST(closing_is_at_once)
+START_TEST(close_removes_arena)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -254,7 +254,7 @@ static double ms_after_ends(int unused)
  * Closing a context wakes the service threads of the fabric's other
  * processes.  They do not busy-wait after that.
  */
-START_TEST(an_end_is_no_work)
+START_TEST(close_of_peer_costs_no_cpu)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -275,9 +275,9 @@ int main(void)
 
 	sem_init(&opened, 0, 0);
 	sem_init(&over, 0, 0);
-	add_loop(s, idle, 2);
-	add(s, death_is_noticed);
-	add(s, closing_is_at_once);
-	add(s, an_end_is_no_work);
+	add_loop(s, idle_wakeups, 2);
+	add(s, peer_exit_detected);
+	add(s, close_removes_arena);
+	add(s, close_of_peer_costs_no_cpu);
 	return run(s);
 }

@@ -93,7 +93,7 @@ static int await(pid_t pid, int ms)
  * one holds a lock, which is for a few instructions only.  Then the other
  * process gets ETIMEDOUT.
  */
-START_TEST(anywhere)
+START_TEST(stopped_at_random_points)
 {
 	size_t quarter = 0, small = 64 << 10;
 	pid_t pid, other;
@@ -125,6 +125,6 @@ int main(void)
 {
 	Suite *s = suite("stopped");
 
-	add(s, anywhere);
+	add(s, stopped_at_random_points);
 	return run(s);
 }

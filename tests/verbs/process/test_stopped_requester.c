@@ -269,7 +269,7 @@ static void use_everything(struct ibv_context *ctx)
 }
 
 /* A stopped requester does not delay destroyers in other contexts. */
-START_TEST(unrelated)
+START_TEST(other_contexts_not_delayed)
 {
 	struct stopped s;
 
@@ -285,7 +285,7 @@ END_TEST
  * A stopped requester does not delay destroyers of objects of the responder's
  * context that it does not use.
  */
-START_TEST(same_context)
+START_TEST(unused_objects_not_delayed)
 {
 	struct stopped s;
 
@@ -320,7 +320,7 @@ static void *take(void *arg)
  * ibv_dereg_mr of the MR that the stopped requester uses waits, without using
  * CPU time, until the requester continues.
  */
-START_TEST(very_memory)
+START_TEST(dereg_of_used_mr_waits)
 {
 	struct timespec cpu;
 	struct stopped s;
@@ -353,7 +353,7 @@ END_TEST
  * its forked child keeps its context open.  _i >= OPS: the destroyer has no
  * file descriptor left (RLIMIT_NOFILE 0).
  */
-START_TEST(killed_inside)
+START_TEST(killed_in_post_send)
 {
 	struct rlimit was, none;
 	struct stopped s;
@@ -381,7 +381,7 @@ END_TEST
  * receive completes when the requester continues, also if the QP has been
  * moved to ERR.  _i: 0 receive queue, 1 SRQ.
  */
-START_TEST(poll_goes_on)
+START_TEST(poll_does_not_wait)
 {
 	struct ibv_wc wc;
 	struct stopped s;
@@ -433,7 +433,7 @@ static void add_one(struct node *n, enum ibv_wc_status status)
  * words, not even at the same offset in another page.  An atomic on the same
  * word gets no response until the requester continues (_i = 1) or is dead.
  */
-START_TEST(in_an_atomic)
+START_TEST(stopped_in_atomic)
 {
 	struct opts o = default_opts();
 	struct node other, same;
@@ -472,11 +472,11 @@ int main(void)
 	Suite *s = suite("stopped_requester");
 
 	unsetenv("URXE_ADOPT"); /* with adoption no system call copies */
-	add_loop(s, unrelated, OPS);
-	add_loop(s, same_context, OPS);
-	add_loop(s, very_memory, OPS);
-	add_loop(s, killed_inside, 2 * OPS);
-	add_loop(s, in_an_atomic, 2);
-	add_loop(s, poll_goes_on, 2); /* with an RQ, with an SRQ */
+	add_loop(s, other_contexts_not_delayed, OPS);
+	add_loop(s, unused_objects_not_delayed, OPS);
+	add_loop(s, dereg_of_used_mr_waits, OPS);
+	add_loop(s, killed_in_post_send, 2 * OPS);
+	add_loop(s, stopped_in_atomic, 2);
+	add_loop(s, poll_does_not_wait, 2); /* with an RQ, with an SRQ */
 	return run(s);
 }

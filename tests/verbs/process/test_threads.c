@@ -69,7 +69,7 @@ static void *own_everything(void *arg)
  * Threads with objects of their own work concurrently, each in a new context
  * (_i = 0) or all in one context (_i = 1).
  */
-START_TEST(objects_of_their_own)
+START_TEST(objects_of_each_thread)
 {
 	struct ibv_context *ctx = _i ? open_device() : NULL;
 	pthread_t t[THREADS];
@@ -466,7 +466,7 @@ static void *churn_cqs(void *arg)
 /*
  * MRs, QPs and CQs are created and destroyed by other threads during traffic.
  */
-START_TEST(churn_beside_traffic)
+START_TEST(churn_during_traffic)
 {
 	void *(*const churn[])(void *) = { churn_mrs, churn_qps, churn_cqs,
 					   churn_mrs };
@@ -609,7 +609,7 @@ static void *first_verb(void *arg)
 }
 
 /* A thread's first verb succeeds although no memory can be allocated. */
-START_TEST(without_memory)
+START_TEST(first_verb_without_memory)
 {
 	struct opts o = default_opts();
 	struct rlimit before, none;
@@ -644,15 +644,15 @@ int main(void)
 {
 	Suite *s = suite("threads");
 
-	add_loop(s, objects_of_their_own, 2);
+	add_loop(s, objects_of_each_thread, 2);
 	add_loop(s, one_qp_for_all, WHERE_COUNT);
 	add_loop(s, qps_of_many_threads_one_cq, MEM_COUNT);
 	add_loop(s, dereg_in_traffic, WHERE_COUNT * MEM_COUNT);
 	add_loop(s, destroy_qp_in_traffic, WHERE_COUNT);
-	add_loop(s, churn_beside_traffic, WHERE_COUNT);
+	add_loop(s, churn_during_traffic, WHERE_COUNT);
 	add(s, opening_in_threads);
 	add(s, post_recv_while_reset);
 	add(s, cancel_in_poll);
-	add(s, without_memory);
+	add(s, first_verb_without_memory);
 	return run(s);
 }

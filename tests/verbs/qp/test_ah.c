@@ -80,7 +80,7 @@ END_TEST
  * The largest values of SL, flow label, hop limit and traffic class are
  * valid.  An AH keeps its PD busy.
  */
-START_TEST(extremes)
+START_TEST(extreme_values)
 {
 	struct opts o = default_opts();
 	struct ibv_ah_attr attr;
@@ -105,7 +105,7 @@ START_TEST(extremes)
 END_TEST
 
 /* The number of AHs is limited by memory only; max_ah is INT32_MAX. */
-START_TEST(all_of_them)
+START_TEST(number_of_ahs)
 {
 	enum { MANY = 100000 };
 	static struct ibv_ah *ah[MANY];
@@ -133,7 +133,7 @@ END_TEST
  * An AH may be destroyed after a WR that uses it was posted, before the WR is
  * processed.
  */
-START_TEST(gone_after_posting)
+START_TEST(destroyed_after_post)
 {
 	struct opts o = default_opts();
 	struct ibv_ah *ah;
@@ -187,7 +187,7 @@ static void do_answer(struct node *b, void *arg)
  * An AH that is made from a completion and its GRH leads back to the sender,
  * for each kind of GID.
  */
-START_TEST(answer_to_a_completion)
+START_TEST(ah_from_completion)
 {
 	static const union ibv_gid none;
 	struct opts o = default_opts();
@@ -230,7 +230,7 @@ END_TEST
  * An AH of another PD, or of another context, is an error of the send queue:
  * IBV_WC_LOC_QP_OP_ERR, and the QP enters SQE.
  */
-START_TEST(of_another_pd)
+START_TEST(ah_of_another_pd)
 {
 	struct opts o = default_opts();
 	struct ibv_ah_attr attr;
@@ -323,11 +323,11 @@ int main(void)
 	Suite *s = suite("ah");
 
 	add_loop(s, attribute_errors, sizeof(bad) / sizeof(*bad));
-	add(s, extremes);
-	add(s, all_of_them);
-	add_loop(s, gone_after_posting, WHERE_COUNT);
-	add_loop(s, answer_to_a_completion, WHERE_COUNT);
-	add_loop(s, of_another_pd, 2 * WHERE_COUNT);
+	add(s, extreme_values);
+	add(s, number_of_ahs);
+	add_loop(s, destroyed_after_post, WHERE_COUNT);
+	add_loop(s, ah_from_completion, WHERE_COUNT);
+	add_loop(s, ah_of_another_pd, 2 * WHERE_COUNT);
 	add_loop(s, mixed_families, WHERE_COUNT);
 	return run(s);
 }

@@ -76,7 +76,7 @@ static void do_move(struct node *b, void *arg)
  * After ibv_rereg_mr() has moved the responder's MR, WRITEs with the same
  * rkey change the new memory.
  */
-START_TEST(region_moved)
+START_TEST(responder_mr_moved)
 {
 	struct move m;
 	struct duo d;
@@ -99,7 +99,7 @@ END_TEST
  * After ibv_rereg_mr() has moved the requester's MR, WRITEs with the same
  * lkey read the new memory.
  */
-START_TEST(source_moved)
+START_TEST(requester_mr_moved)
 {
 	struct move m;
 	struct duo d;
@@ -139,7 +139,7 @@ static void send_ok(struct duo *d, uint64_t wr_id, unsigned int seed, size_t at)
  * After ibv_rereg_mr() has moved the responder's MR, SENDs go to the new
  * memory of the receives that are posted then.
  */
-START_TEST(sink_moved)
+START_TEST(receive_mr_moved)
 {
 	struct move m;
 	struct duo d;
@@ -181,7 +181,7 @@ static void do_dereg(struct node *b, void *arg);
  * The lkey of a posted receive is deregistered after other SENDs have used
  * it: the next SEND fails at both ends.
  */
-START_TEST(sink_gone)
+START_TEST(receive_mr_deregistered)
 {
 	struct sink s = { .off = PIECE };
 	struct duo d;
@@ -208,7 +208,7 @@ END_TEST
  * After the QP is connected with another one, rkeys of the former peer's PD
  * are refused.
  */
-START_TEST(connected_elsewhere)
+START_TEST(connected_to_another_qp)
 {
 	struct opts o = default_opts();
 	struct ibv_send_wr wr;
@@ -253,7 +253,7 @@ static int child_writes(void *arg)
  * The parent does not use the connection afterwards, as the child has
  * advanced it.
  */
-START_TEST(after_a_fork)
+START_TEST(post_after_fork)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -310,7 +310,7 @@ static int child_posts(struct duo *d)
  * fork() while another thread executes a list: a WR that the child posts
  * completes.
  */
-START_TEST(fork_amid_a_list)
+START_TEST(fork_during_list)
 {
 	struct opts o = default_opts();
 	const _Atomic char *third;
@@ -413,7 +413,7 @@ static void list_expect(struct duo *d, struct list *l, int good,
 }
 
 /* All WRITEs of a list succeed. */
-START_TEST(list_of_all)
+START_TEST(list_of_writes)
 {
 	struct list l;
 	struct duo d;
@@ -473,7 +473,7 @@ END_TEST
  * A list breaks at each position in turn, by a wrong rkey, a range outside of
  * the MR, or a wrong lkey.
  */
-START_TEST(list_that_breaks)
+START_TEST(list_with_an_error)
 {
 	struct list l;
 	struct duo d;
@@ -572,7 +572,7 @@ END_TEST
  * WRs that exceed the send queue are refused with ENOMEM.  The WRs before
  * them are executed (ibv_post_send(3)).
  */
-START_TEST(list_that_is_too_long)
+START_TEST(list_exceeds_queue)
 {
 	struct ibv_send_wr *bad = NULL;
 	struct list l;
@@ -598,19 +598,19 @@ int main(void)
 {
 	Suite *s = suite("direct");
 
-	add_loop(s, region_moved, 2 * WHERE_COUNT);
-	add_loop(s, source_moved, 2 * WHERE_COUNT);
-	add_loop(s, sink_moved, 2 * WHERE_COUNT);
-	add_loop(s, sink_gone, 2 * WHERE_COUNT);
-	add(s, connected_elsewhere);
-	add_loop(s, after_a_fork, 2);
-	add(s, fork_amid_a_list);
+	add_loop(s, responder_mr_moved, 2 * WHERE_COUNT);
+	add_loop(s, requester_mr_moved, 2 * WHERE_COUNT);
+	add_loop(s, receive_mr_moved, 2 * WHERE_COUNT);
+	add_loop(s, receive_mr_deregistered, 2 * WHERE_COUNT);
+	add(s, connected_to_another_qp);
+	add_loop(s, post_after_fork, 2);
+	add(s, fork_during_list);
 	add(s, no_sges);
-	add_loop(s, list_of_all, 2 * ENDS);
+	add_loop(s, list_of_writes, 2 * ENDS);
 	add_loop(s, list_of_several_kinds, 4 * WHERE_COUNT);
-	add_loop(s, list_that_breaks, 2 * ENDS);
+	add_loop(s, list_with_an_error, 2 * ENDS);
 	add_loop(s, list_with_sends, 2 * ENDS);
 	add_loop(s, list_with_a_long_send, 2 * ENDS);
-	add_loop(s, list_that_is_too_long, ENDS);
+	add_loop(s, list_exceeds_queue, ENDS);
 	return run(s);
 }

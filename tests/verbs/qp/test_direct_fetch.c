@@ -43,7 +43,7 @@ static uint64_t a_load64(struct duo *d, size_t off)
 }
 
 /* Atomics and READs return what those before them have stored. */
-START_TEST(one_after_the_other)
+START_TEST(fetch_returns_earlier_stores)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -160,7 +160,7 @@ END_TEST
  * The rkey permits WRITEs, which have used it.  READs and atomics with it are
  * refused.
  */
-START_TEST(key_without_the_right)
+START_TEST(rkey_without_access)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -185,7 +185,7 @@ END_TEST
  * The responder's QP does not permit the operation: it is refused, although
  * the rkey permits it.
  */
-START_TEST(qp_without_the_right)
+START_TEST(qp_without_access)
 {
 	const struct {
 		enum ibv_wr_opcode op;
@@ -232,7 +232,7 @@ static void do_forbid(struct node *b, void *arg)
  * An operation is refused from the time that ibv_modify_qp() removes its
  * access flag in RTS.
  */
-START_TEST(right_taken_away)
+START_TEST(access_flag_removed)
 {
 	struct opts o = default_opts();
 	unsigned int left = IBV_ACCESS_REMOTE_READ;
@@ -260,7 +260,7 @@ END_TEST
  * An lkey without IBV_ACCESS_LOCAL_WRITE can be the source of WRITEs.  READs
  * and atomics cannot store there: IBV_WC_LOC_PROT_ERR.
  */
-START_TEST(own_key_is_read_only)
+START_TEST(read_only_lkey)
 {
 	struct opts o = default_opts();
 	struct ibv_send_wr wr;
@@ -300,7 +300,7 @@ END_TEST
  * Atomics fail on a misaligned address, outside of the MR, and with another
  * length than 8; READs fail beyond the end of the MR.
  */
-START_TEST(no_word)
+START_TEST(invalid_fetch_ranges)
 {
 	struct opts o = default_opts();
 	struct ibv_sge sge;
@@ -356,7 +356,7 @@ static void do_rereg(struct node *b, void *arg)
  * Atomics require that the address in the WR and that of the memory are
  * multiples of 8.
  */
-START_TEST(word_of_a_shifted_region)
+START_TEST(misaligned_memory)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -377,7 +377,7 @@ END_TEST
  * READs and atomics that exceed max_dest_rd_atomic, after WRITEs, which do
  * not count: the first that exceeds it fails.
  */
-START_TEST(too_many_after_writes)
+START_TEST(max_dest_rd_atomic_after_writes)
 {
 	struct opts o = default_opts();
 	struct list l;
@@ -403,14 +403,14 @@ int main(void)
 {
 	Suite *s = suite("direct_fetch");
 
-	add_loop(s, one_after_the_other, 2 * ENDS);
+	add_loop(s, fetch_returns_earlier_stores, 2 * ENDS);
 	add_loop(s, list_of_all_kinds, 2 * ENDS);
-	add_loop(s, key_without_the_right, WHERE_COUNT);
-	add_loop(s, qp_without_the_right, WHERE_COUNT);
-	add_loop(s, right_taken_away, WHERE_COUNT);
-	add_loop(s, own_key_is_read_only, WHERE_COUNT);
-	add_loop(s, no_word, 2 * ENDS);
-	add_loop(s, word_of_a_shifted_region, 2 * WHERE_COUNT);
-	add_loop(s, too_many_after_writes, WHERE_COUNT);
+	add_loop(s, rkey_without_access, WHERE_COUNT);
+	add_loop(s, qp_without_access, WHERE_COUNT);
+	add_loop(s, access_flag_removed, WHERE_COUNT);
+	add_loop(s, read_only_lkey, WHERE_COUNT);
+	add_loop(s, invalid_fetch_ranges, 2 * ENDS);
+	add_loop(s, misaligned_memory, 2 * WHERE_COUNT);
+	add_loop(s, max_dest_rd_atomic_after_writes, WHERE_COUNT);
 	return run(s);
 }

@@ -282,7 +282,7 @@ END_TEST
  * A SEND that waits for a receive (RNR) fails with RETRY_EXC_ERR if the
  * peer's QP goes to ERR or is destroyed.
  */
-START_TEST(parked_when_the_peer_goes)
+START_TEST(parked_when_peer_ends)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -314,6 +314,6 @@ int main(void)
 	add_loop(s, receives_while_drained, WHERE_COUNT);
 	add_loop(s, receives_before_connection, WHERE_COUNT);
 	add_loop(s, receives_from_init_are_used, WHERE_COUNT);
-	add_loop(s, parked_when_the_peer_goes, 2 * WHERE_COUNT);
+	add_loop(s, parked_when_peer_ends, 2 * WHERE_COUNT);
 	return run(s);
 }

@@ -111,7 +111,7 @@ END_TEST
  * Only QPs that are attached to the destination group, and have the Q_Key of
  * the datagram, receive it.
  */
-START_TEST(others_get_nothing)
+START_TEST(not_delivered_to_others)
 {
 	union ibv_gid one = group(1, false), two = group(2, false);
 	struct ibv_ah *ah;
@@ -176,7 +176,7 @@ START_TEST(errors)
 END_TEST
 
 /* max_mcast_grp groups can exist; another one is ENOMEM. */
-START_TEST(all_groups)
+START_TEST(max_groups)
 {
 	struct opts o = default_opts();
 	struct ibv_device_attr dev;
@@ -212,7 +212,7 @@ END_TEST
  * max_mcast_qp_attach QPs can be attached to a group, and each receives a
  * copy; another one is ENOMEM.
  */
-START_TEST(a_full_group)
+START_TEST(max_attached_qps)
 {
 	struct ibv_qp *qp[URXE_MAX_MCAST_ATTACH + 1];
 	union ibv_gid gid = group(9, true);
@@ -349,11 +349,11 @@ int main(void)
 	Suite *s = suite("mcast");
 
 	add_loop(s, replication, 2 * WHERE_COUNT);
-	add(s, others_get_nothing);
+	add(s, not_delivered_to_others);
 	add_loop(s, own_datagrams, 2);
 	add(s, errors);
-	add(s, all_groups);
-	add(s, a_full_group);
+	add(s, max_groups);
+	add(s, max_attached_qps);
 	add(s, dead_members);
 	return run(s);
 }

@@ -119,7 +119,7 @@ static bool heard(struct duo *d, struct view a, struct view b)
  * and with RoCE v2 of one IP version, work. With the others a request is
  * RETRY_EXC_ERR.
  */
-START_TEST(gids)
+START_TEST(gid_pairs)
 {
 	struct opts o = short_tempered();
 	struct view a = { .mtu = o.mtu }, b = a;
@@ -149,7 +149,7 @@ END_TEST
  * The sgid_index or dgid of the peer, or both, are not those of a the other
  * way round (IB 9.6.1): RETRY_EXC_ERR.
  */
-START_TEST(other_gids)
+START_TEST(mismatched_gids)
 {
 	static const struct {
 		int from, to;
@@ -172,7 +172,7 @@ START_TEST(other_gids)
 END_TEST
 
 /* A UC packet of the other RoCE version is dropped; its SEND succeeds. */
-START_TEST(other_version_is_dropped)
+START_TEST(other_roce_version_dropped)
 {
 	struct opts o = short_tempered();
 	struct view a = { .mtu = o.mtu, .again = true }, b = a;
@@ -203,7 +203,7 @@ END_TEST
  * The QP of the peer is reset and connected again: with the same GIDs
  * requests work, with another sgid_index (_i % 2) they are RETRY_EXC_ERR.
  */
-START_TEST(other_end_anew)
+START_TEST(peer_reconnected)
 {
 	struct opts o = short_tempered();
 	struct view b = { .mtu = o.mtu, .again = true, .from = _i % 2 };
@@ -308,10 +308,10 @@ int main(void)
 {
 	Suite *s = suite("path");
 
-	add_loop(s, gids, WHERE_COUNT);
-	add_loop(s, other_gids, WHERE_COUNT);
-	add_loop(s, other_version_is_dropped, WHERE_COUNT);
-	add_loop(s, other_end_anew, 2 * WHERE_COUNT);
+	add_loop(s, gid_pairs, WHERE_COUNT);
+	add_loop(s, mismatched_gids, WHERE_COUNT);
+	add_loop(s, other_roce_version_dropped, WHERE_COUNT);
+	add_loop(s, peer_reconnected, 2 * WHERE_COUNT);
 	add_loop(s, longer_packets, 3 * WHERE_COUNT);
 	add_loop(s, shorter_packets, WHERE_COUNT);
 	add_loop(s, longer_packets_are_dropped, WHERE_COUNT);

@@ -80,7 +80,7 @@ START_TEST(events)
 END_TEST
 
 /* An RC requester retransmits until the port is active again. */
-START_TEST(rc_goes_on)
+START_TEST(rc_retransmits)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -105,7 +105,7 @@ END_TEST
  * While the port is down, an RC requester gets RETRY_EXC_ERR after retry_cnt
  * retries.
  */
-START_TEST(rc_gives_up)
+START_TEST(rc_retry_exceeded)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -198,8 +198,8 @@ int main(void)
 	Suite *s = suite("port");
 
 	add_loop(s, events, WHERE_COUNT);
-	add_loop(s, rc_goes_on, WHERE_COUNT);
-	add_loop(s, rc_gives_up, WHERE_COUNT);
+	add_loop(s, rc_retransmits, WHERE_COUNT);
+	add_loop(s, rc_retry_exceeded, WHERE_COUNT);
 	add_loop(s, datagrams_are_lost, WHERE_COUNT);
 	add_loop(s, uc_messages_are_lost, WHERE_COUNT);
 	add(s, opened_while_down);

@@ -142,7 +142,7 @@ END_TEST
  * The QP has the calls that send_ops_flags requests, and no others. Without
  * send_ops_flags it is no extended QP.
  */
-START_TEST(only_what_was_asked_for)
+START_TEST(only_requested_calls)
 {
 	struct opts o = default_opts();
 	struct ibv_qp_init_attr_ex a;
@@ -888,7 +888,7 @@ int main(void)
 
 	add(s, ece);
 	add(s, create_errors);
-	add(s, only_what_was_asked_for);
+	add(s, only_requested_calls);
 	add_loop(s, rdma, WHERE_COUNT * MEM_COUNT);
 	add_loop(s, send, WHERE_COUNT * MEM_COUNT);
 	add_loop(s, atomics, WHERE_COUNT * MEM_COUNT);

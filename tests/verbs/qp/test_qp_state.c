@@ -218,7 +218,7 @@ END_TEST
  * Without IBV_QP_STATE the current state stays, and only attributes that it
  * allows can be changed.
  */
-START_TEST(without_a_state)
+START_TEST(modify_without_state)
 {
 	struct ibv_qp_attr attr = { .min_rnr_timer = 9 };
 	struct ibv_qp_init_attr init;
@@ -500,7 +500,7 @@ END_TEST
  * After a transition to RESET, from RTS or from ERR, both QPs can be
  * connected again and transfer data.
  */
-START_TEST(reset_and_again)
+START_TEST(reset_and_reconnect)
 {
 	struct opts opts = default_opts();
 	struct duo d;
@@ -539,13 +539,13 @@ int main(void)
 
 	add_loop(s, every_pair_of_states, 36);
 	add_loop(s, every_mask_bit, (int)TABLE);
-	add(s, without_a_state);
+	add(s, modify_without_state);
 	add(s, current_state);
 	add_loop(s, values_out_of_range, (int)BAD_VALUES);
 	add(s, extreme_values);
 	add(s, psns_have_24_bits);
 	add(s, query);
-	add_loop(s, reset_and_again, WHERE_COUNT);
+	add_loop(s, reset_and_reconnect, WHERE_COUNT);
 	add(s, destroy_in_every_state);
 	return run(s);
 }

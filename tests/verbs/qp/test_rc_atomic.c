@@ -223,7 +223,7 @@ static int far_hammer(void *arg)
  * that is connected to itself, are atomic to each other.  MEM_COUNT kinds of
  * memory.
  */
-START_TEST(two_hammers)
+START_TEST(concurrent_atomics)
 {
 	struct opts o = default_opts();
 	struct addr mine, peer;
@@ -265,7 +265,7 @@ END_TEST
  * to one word that is registered in two contexts of its process, each through
  * another MR.
  */
-START_TEST(two_regions_one_word)
+START_TEST(one_word_in_two_mrs)
 {
 	struct opts o = default_opts();
 	struct addr mine[2], peer;
@@ -311,7 +311,7 @@ int main(void)
 	add_loop(s, result_is_scattered, WHERE_COUNT);
 	add_loop(s, misaligned, WHERE_COUNT);
 	add_loop(s, wrong_length, WHERE_COUNT);
-	add_loop(s, two_hammers, MEM_COUNT);
-	add_loop(s, two_regions_one_word, MEM_DM);
+	add_loop(s, concurrent_atomics, MEM_COUNT);
+	add_loop(s, one_word_in_two_mrs, MEM_DM);
 	return run(s);
 }

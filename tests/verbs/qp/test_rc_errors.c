@@ -342,7 +342,7 @@ START_TEST(faults_with_device_memory)
 END_TEST
 
 /* One SGE with an invalid lkey in a list fails the WR. */
-START_TEST(bad_entry_in_a_list)
+START_TEST(bad_sge_in_list)
 {
 	struct opts o = default_opts();
 	struct ibv_sge sge[3];
@@ -452,7 +452,7 @@ static void do_spoil(struct node *b, void *arg)
  * at the receiver with LOC_PROT_ERR and breaks the receiver's QP.  The
  * sender's WR has succeeded.
  */
-START_TEST(small_send_into_what_is_gone)
+START_TEST(small_send_into_invalid_buffer)
 {
 	struct spoil s = { .how = _i % GONE_COUNT, .resize = _i / GONE_COUNT };
 	size_t off = s.how == GONE_TAIL ? 16384 - 79 : 16384;
@@ -488,7 +488,7 @@ static void do_resize(struct node *b, void *arg)
 }
 
 /* A small SEND is received intact if its CQ is resized before the poll. */
-START_TEST(small_send_through_a_resize)
+START_TEST(small_send_across_cq_resize)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -571,7 +571,7 @@ static void do_bad_recv(struct node *b, void *arg)
  * A receive whose SGE is invalid completes with LOC_PROT_ERR, the SEND with
  * REM_OP_ERR, and nothing is written.
  */
-START_TEST(receive_not_permitted)
+START_TEST(receive_with_invalid_sge)
 {
 	enum recv_fault how = _i / WHERE_COUNT;
 	struct opts o = default_opts();
@@ -598,7 +598,7 @@ END_TEST
 /*
  * A READ or an atomic to a QP with max_dest_rd_atomic 0 is a REM_INV_REQ_ERR.
  */
-START_TEST(responder_without_resources)
+START_TEST(max_dest_rd_atomic_0)
 {
 	const enum ibv_wr_opcode op = _i / WHERE_COUNT ? FA : R;
 	struct opts o = default_opts();
@@ -646,7 +646,7 @@ static void post_fetches(struct duo *d, int n, int fence)
  * More outstanding READs and atomics than the responder's max_dest_rd_atomic
  * are a REM_INV_REQ_ERR.
  */
-START_TEST(too_many_at_once)
+START_TEST(max_dest_rd_atomic_exceeded)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -670,7 +670,7 @@ END_TEST
  * max_dest_rd_atomic READs and atomics succeed repeatedly.  A fence and the
  * requester's max_rd_atomic limit how many are outstanding.
  */
-START_TEST(enough_resources)
+START_TEST(max_dest_rd_atomic_reads_succeed)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -701,7 +701,7 @@ END_TEST
  * A READ or an atomic on a QP with max_rd_atomic 0 completes with
  * LOC_QP_OP_ERR.  Other operations work.
  */
-START_TEST(requester_without_resources)
+START_TEST(max_rd_atomic_0)
 {
 	const enum ibv_wr_opcode op = _i / WHERE_COUNT ? FA : R;
 	struct opts o = default_opts();
@@ -808,7 +808,7 @@ static void b_again(struct duo *d, struct ibv_pd *pd, uint32_t psn)
  * The requester does not mistake a new QP for a destroyed one that had the
  * same QP number and PSN: keys are checked against the PD of the new QP.
  */
-START_TEST(number_used_again)
+START_TEST(qpn_reused)
 {
 	struct opts o = default_opts();
 	struct ibv_pd *pd;
@@ -835,19 +835,19 @@ int main(void)
 
 	add_loop(s, each_fault, (int)FAULTS * WHERE_COUNT);
 	add_loop(s, faults_with_device_memory, WHERE_COUNT);
-	add_loop(s, bad_entry_in_a_list, WHERE_COUNT);
+	add_loop(s, bad_sge_in_list, WHERE_COUNT);
 	add_loop(s, local_fault_with_a_silent_peer, WHERE_COUNT);
 	add_loop(s, unmapped_at_the_peer, 2);
-	add_loop(s, small_send_into_what_is_gone, 2 * GONE_COUNT);
-	add(s, small_send_through_a_resize);
+	add_loop(s, small_send_into_invalid_buffer, 2 * GONE_COUNT);
+	add(s, small_send_across_cq_resize);
 	add_loop(s, receive_too_short, WHERE_COUNT);
-	add_loop(s, receive_not_permitted, R_COUNT * WHERE_COUNT);
-	add_loop(s, responder_without_resources, 2 * WHERE_COUNT);
-	add_loop(s, too_many_at_once, WHERE_COUNT);
-	add_loop(s, enough_resources, WHERE_COUNT);
-	add_loop(s, requester_without_resources, 2 * WHERE_COUNT);
+	add_loop(s, receive_with_invalid_sge, R_COUNT * WHERE_COUNT);
+	add_loop(s, max_dest_rd_atomic_0, 2 * WHERE_COUNT);
+	add_loop(s, max_dest_rd_atomic_exceeded, WHERE_COUNT);
+	add_loop(s, max_dest_rd_atomic_reads_succeed, WHERE_COUNT);
+	add_loop(s, max_rd_atomic_0, 2 * WHERE_COUNT);
 	add_loop(s, unsignaled_fault, WHERE_COUNT);
 	add_loop(s, access_flags_change, WHERE_COUNT);
-	add_loop(s, number_used_again, TWO_PROCESSES);
+	add_loop(s, qpn_reused, TWO_PROCESSES);
 	return run(s);
 }

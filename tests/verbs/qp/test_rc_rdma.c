@@ -128,7 +128,7 @@ END_TEST
  * WRITE and READ consume no receive and generate no CQE or event at the
  * responder.
  */
-START_TEST(no_receive_is_used)
+START_TEST(rdma_consumes_no_receive)
 {
 	struct opts o = default_opts();
 	struct ibv_wc wc;
@@ -314,7 +314,7 @@ END_TEST
  * Data of a WRITE is visible before the completion of the receive of a later
  * SEND.
  */
-START_TEST(written_before_announced)
+START_TEST(write_visible_before_send)
 {
 	struct opts o = default_opts();
 	struct ibv_wc wc;
@@ -350,7 +350,7 @@ static void do_watch(struct node *b, void *arg)
 /*
  * A WRITE becomes visible to a program that polls memory and calls no verbs.
  */
-START_TEST(polling_memory)
+START_TEST(write_visible_in_polled_memory)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -368,7 +368,7 @@ END_TEST
  * A message longer than 1 GiB completes with LOC_LEN_ERR.  Nothing is
  * written.
  */
-START_TEST(longer_than_the_longest)
+START_TEST(longer_than_max_msg_sz)
 {
 	const size_t piece = 64 << 20;
 	struct opts o = default_opts();
@@ -460,15 +460,15 @@ int main(void)
 	add_loop(s, write_sizes, MATRIX);
 	add_loop(s, read_sizes, MATRIX);
 	add_loop(s, write_with_immediate, MATRIX);
-	add_loop(s, no_receive_is_used, WHERE_COUNT);
+	add_loop(s, rdma_consumes_no_receive, WHERE_COUNT);
 	add_loop(s, gather_write_scatter_read, MATRIX);
 	add_loop(s, inline_write, MATRIX);
 	add_loop(s, zero_length_needs_no_key, WHERE_COUNT);
 	add_loop(s, order, MATRIX);
 	add_loop(s, many_reads, WHERE_COUNT);
-	add_loop(s, written_before_announced, MATRIX);
-	add_loop(s, polling_memory, MEM_DM);
-	add_loop(s, longer_than_the_longest, WHERE_COUNT);
+	add_loop(s, write_visible_before_send, MATRIX);
+	add_loop(s, write_visible_in_polled_memory, MEM_DM);
+	add_loop(s, longer_than_max_msg_sz, WHERE_COUNT);
 	add_loop(s, overlapping, 2 * MEM_COUNT);
 	return run(s);
 }

@@ -55,7 +55,7 @@ START_TEST(sizes)
 END_TEST
 
 /* The part of the receive buffer beyond the message is unchanged. */
-START_TEST(nothing_behind_the_message)
+START_TEST(no_write_beyond_message)
 {
 	struct opts o = default_opts();
 	uint32_t len;
@@ -508,7 +508,7 @@ int main(void)
 	Suite *s = suite("rc_send");
 
 	add_loop(s, sizes, MATRIX);
-	add_loop(s, nothing_behind_the_message, MATRIX);
+	add_loop(s, no_write_beyond_message, MATRIX);
 	add_loop(s, immediate_data, WHERE_COUNT);
 	add_loop(s, gather_and_scatter, MATRIX);
 	add_loop(s, empty_lists, WHERE_COUNT);

@@ -132,7 +132,7 @@ static double give_up(int i)
  * A WR for a peer that does not respond fails with RETRY_EXC_ERR after
  * retry_cnt retries; the QP enters ERR and later WRs are flushed.
  */
-START_TEST(nobody_answers)
+START_TEST(no_response)
 {
 	struct opts o = few_retries();
 
@@ -202,7 +202,7 @@ static void do_connect_late(struct node *b, void *arg)
  * WRs that were posted before the peer is in RTR succeed by retransmission.
  * Programs do not synchronize RTR at one QP with RTS at the other.
  */
-START_TEST(peer_comes_late)
+START_TEST(peer_ready_late)
 {
 	const enum ibv_wr_opcode op = ops[_i / WHERE_COUNT];
 	struct opts o = default_opts();
@@ -228,7 +228,7 @@ END_TEST
 /*
  * Retries for a destroyed peer do not delay another QP of the same context.
  */
-START_TEST(other_connections_go_on)
+START_TEST(other_connections_continue)
 {
 	struct opts o = default_opts();
 	struct node extra;
@@ -267,10 +267,10 @@ int main(void)
 {
 	Suite *s = suite("retry");
 
-	add_loop(s, nobody_answers, WHERE_COUNT * SILENCES * OPS);
+	add_loop(s, no_response, WHERE_COUNT * SILENCES * OPS);
 	add_loop(s, no_retries, WHERE_COUNT);
 	add_loop(s, no_timeout, WHERE_COUNT);
-	add_loop(s, peer_comes_late, WHERE_COUNT * OPS);
-	add_loop(s, other_connections_go_on, WHERE_COUNT);
+	add_loop(s, peer_ready_late, WHERE_COUNT * OPS);
+	add_loop(s, other_connections_continue, WHERE_COUNT);
 	return run(s);
 }

@@ -39,7 +39,7 @@ static double give_up_at_once(int i)
  * With rnr_retry 0 a WR fails with RNR_RETRY_EXC_ERR before one RNR timer of
  * the responder has expired.
  */
-START_TEST(given_up_at_once)
+START_TEST(rnr_retry_0)
 {
 	expect_within(10.2, give_up_at_once, _i);
 }
@@ -71,7 +71,7 @@ static double give_up_after_retries(int i)
 }
 
 /* With rnr_retry 3 a WR fails after three RNR timers, within 300 ms. */
-START_TEST(given_up_after_retries)
+START_TEST(rnr_retry_3)
 {
 	expect_within(300, give_up_after_retries, _i);
 }
@@ -99,7 +99,7 @@ static double retry_once(int i)
 }
 
 /* With rnr_retry 1 there is one retry, not two. */
-START_TEST(retries_are_counted)
+START_TEST(rnr_retry_1)
 {
 	expect_within(950, retry_once, _i);
 }
@@ -130,7 +130,7 @@ START_TEST(late_receive)
 END_TEST
 
 /* rnr_retry 7 means unlimited retries. */
-START_TEST(endless_retries)
+START_TEST(rnr_retry_7)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -175,7 +175,7 @@ START_TEST(one_receive_at_a_time)
 END_TEST
 
 /* A message that succeeds resets the RNR retry counter. */
-START_TEST(count_begins_anew)
+START_TEST(success_resets_rnr_count)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -199,7 +199,7 @@ START_TEST(count_begins_anew)
 END_TEST
 
 /* WRITE, READ and atomics need no receive. */
-START_TEST(writes_do_not_wait)
+START_TEST(rdma_needs_no_receive)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -219,13 +219,13 @@ int main(void)
 {
 	Suite *s = suite("rnr");
 
-	add_loop(s, given_up_at_once, 2 * WHERE_COUNT);
-	add_loop(s, given_up_after_retries, 2 * WHERE_COUNT);
-	add_loop(s, retries_are_counted, WHERE_COUNT);
+	add_loop(s, rnr_retry_0, 2 * WHERE_COUNT);
+	add_loop(s, rnr_retry_3, 2 * WHERE_COUNT);
+	add_loop(s, rnr_retry_1, WHERE_COUNT);
 	add_loop(s, late_receive, 2 * WHERE_COUNT);
-	add_loop(s, endless_retries, 2 * WHERE_COUNT);
+	add_loop(s, rnr_retry_7, 2 * WHERE_COUNT);
 	add_loop(s, one_receive_at_a_time, 2 * WHERE_COUNT);
-	add_loop(s, count_begins_anew, 2 * WHERE_COUNT);
-	add_loop(s, writes_do_not_wait, WHERE_COUNT);
+	add_loop(s, success_resets_rnr_count, 2 * WHERE_COUNT);
+	add_loop(s, rdma_needs_no_receive, WHERE_COUNT);
 	return run(s);
 }

@@ -72,7 +72,7 @@ END_TEST
  * An SRQ has the attributes that it was created with.  It keeps its PD busy,
  * a QP keeps the SRQ busy, and the QP has no receive queue of its own.
  */
-START_TEST(life)
+START_TEST(attributes_and_use_counts)
 {
 	struct opts o = default_opts();
 	struct ibv_srq_attr attr;
@@ -140,7 +140,7 @@ END_TEST
  * max_srq SRQs can be created, one more is ENOMEM.  An SRQ may have
  * max_srq_wr WRs of max_srq_sge SGEs.
  */
-START_TEST(all_of_them)
+START_TEST(max_srqs)
 {
 	static struct ibv_srq *srq[URXE_MAX_SRQ];
 	struct ibv_srq_init_attr init = { .attr = { 1, 1, 0 } };
@@ -325,7 +325,7 @@ END_TEST
  * Until then the SRQ is full, and the data that is placed at the poll is that
  * of the right message.
  */
-START_TEST(slots_are_used_again)
+START_TEST(slot_reused_after_poll)
 {
 	struct ibv_wc wc;
 	struct duo d;
@@ -415,7 +415,7 @@ static void do_write_protect(struct node *b, void *arg)
  * LOC_PROT_ERR and its QP enters ERR (IBV_EVENT_QP_LAST_WQE_REACHED).  The
  * SRQ is not affected.
  */
-START_TEST(small_send_into_what_is_gone)
+START_TEST(small_send_into_invalid_buffer)
 {
 	struct ibv_wc wc;
 	struct duo d;
@@ -462,7 +462,7 @@ static void do_limit_event(struct node *b, void *arg)
  * IBV_EVENT_SRQ_LIMIT_REACHED is raised once, when fewer than srq_limit
  * receives are left.  That disarms the limit.
  */
-START_TEST(limit)
+START_TEST(limit_event)
 {
 	uint32_t limit = 3;
 	struct duo d;
@@ -665,16 +665,16 @@ int main(void)
 	Suite *s = suite("srq");
 
 	add(s, create_errors);
-	add(s, life);
+	add(s, attributes_and_use_counts);
 	add(s, ignored_attributes);
-	add(s, all_of_them);
+	add(s, max_srqs);
 	add(s, post_errors);
 	add_loop(s, sizes, WHERE_COUNT);
-	add_loop(s, slots_are_used_again, WHERE_COUNT);
+	add_loop(s, slot_reused_after_poll, WHERE_COUNT);
 	add_loop(s, rnr_and_wake_up, WHERE_COUNT);
-	add(s, small_send_into_what_is_gone);
+	add(s, small_send_into_invalid_buffer);
 	add_loop(s, receive_faults, WHERE_COUNT);
-	add_loop(s, limit, WHERE_COUNT);
+	add_loop(s, limit_event, WHERE_COUNT);
 	add(s, modify_errors);
 	add(s, many_qps);
 	add(s, too_short_for_a_datagram);

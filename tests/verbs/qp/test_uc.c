@@ -241,7 +241,7 @@ static void do_bad_recv(struct node *b, void *arg)
  * IB 9.9.3, class A: a receive with an invalid SGE completes with
  * LOC_PROT_ERR and breaks the responder's QP.  The requester is not affected.
  */
-START_TEST(receive_not_permitted)
+START_TEST(receive_with_invalid_sge)
 {
 	struct ibv_wc wc;
 	struct duo d;
@@ -442,7 +442,7 @@ int main(void)
 	add_loop(s, dropped_without_receive, WHERE_COUNT);
 	add_loop(s, no_naks, WHERE_COUNT);
 	add_loop(s, receive_too_short, WHERE_COUNT);
-	add_loop(s, receive_not_permitted, WHERE_COUNT);
+	add_loop(s, receive_with_invalid_sge, WHERE_COUNT);
 	add_loop(s, send_queue_error, WHERE_COUNT);
 	add_loop(s, receives_in_sqe, WHERE_COUNT);
 	add_loop(s, peer_not_ready, WHERE_COUNT);

@@ -444,7 +444,7 @@ static void do_bad_recv(struct node *b, void *arg)
  * A receive with an invalid SGE completes with LOC_PROT_ERR and breaks the
  * receiver's QP.  The sender's WRs succeed.
  */
-START_TEST(receive_not_permitted)
+START_TEST(receive_with_invalid_sge)
 {
 	struct ibv_ah *ah;
 	struct ibv_wc wc;
@@ -640,7 +640,7 @@ START_TEST(many_destinations)
 END_TEST
 
 /* WRs to a QP of a killed process succeed. */
-START_TEST(destination_dies)
+START_TEST(destination_killed)
 {
 	struct ibv_ah *ah;
 	struct duo d;
@@ -874,12 +874,12 @@ int main(void)
 	add_loop(s, receives_in_sqe, WHERE_COUNT);
 	add_loop(s, no_receive, WHERE_COUNT);
 	add_loop(s, receive_too_short, WHERE_COUNT);
-	add_loop(s, receive_not_permitted, WHERE_COUNT);
+	add_loop(s, receive_with_invalid_sge, WHERE_COUNT);
 	add(s, refused_operations);
 	add_loop(s, destination_not_ready, WHERE_COUNT);
 	add_loop(s, no_such_destination, WHERE_COUNT);
 	add_loop(s, many_destinations, WHERE_COUNT);
-	add(s, destination_dies);
+	add(s, destination_killed);
 	add(s, several_senders);
 	add(s, killed_senders);
 	add_loop(s, flush, WHERE_COUNT);

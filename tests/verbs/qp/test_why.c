@@ -60,7 +60,7 @@ static void expect_said_somewhen(const char *text)
  * WRs that ibv_post_send and ibv_post_recv refuse, a missing state
  * transition, and objects that are busy.
  */
-START_TEST(refused_at_once)
+START_TEST(refused_by_the_verb)
 {
 	struct ibv_recv_wr recv = { .num_sge = 0 }, *bad_recv;
 	struct opts o = default_opts();
@@ -151,7 +151,7 @@ END_TEST
  * GIDs of different RoCE versions: sgid_index 0 of one QP and 1 of the other
  * are the same address.
  */
-START_TEST(other_version_of_roce)
+START_TEST(roce_version_mismatch)
 {
 	struct opts o = default_opts();
 	struct ibv_qp_attr attr;
@@ -226,7 +226,7 @@ static void write_by_key(struct duo *d, uint32_t rkey, uint64_t addr,
  * The message names the check that a key failed, and the two values that
  * differ.
  */
-START_TEST(keys)
+START_TEST(key_checks)
 {
 	struct opts o = default_opts();
 	struct ibv_mr *mr, *next;
@@ -270,7 +270,7 @@ END_TEST
  * Keys of a disabled and of a deregistered MR, and of a memory window that is
  * not bound, bound with another rkey, or deallocated.
  */
-START_TEST(keys_that_ended)
+START_TEST(invalidated_keys)
 {
 	struct opts o = default_opts();
 	struct ibv_send_wr bind = { .opcode = IBV_WR_BIND_MW,
@@ -320,7 +320,7 @@ START_TEST(keys_that_ended)
 END_TEST
 
 /* An rkey whose table entry is used by a later key. */
-START_TEST(key_of_the_past)
+START_TEST(reused_key_entry)
 {
 	struct opts o = default_opts();
 	struct ibv_mr *mr;
@@ -438,7 +438,7 @@ static void bind_refused(struct duo *d, struct ibv_mw *mw, struct ibv_mr *mr,
  * A bind of a window of another context or PD, or to an MR of another PD or
  * that does not exist.
  */
-START_TEST(windows)
+START_TEST(window_binds)
 {
 	struct opts o = default_opts();
 	struct ibv_mr *mr, gone;
@@ -480,7 +480,7 @@ START_TEST(windows)
 END_TEST
 
 /* sq_psn of the requester is not rq_psn of the responder. */
-START_TEST(other_psn)
+START_TEST(psn_mismatch)
 {
 	struct opts o = default_opts();
 	char why[160];
@@ -510,7 +510,7 @@ END_TEST
  * ibv_modify_qp, ibv_create_qp and ibv_create_cq: the message names the
  * attribute and its range, or the missing mask bits.
  */
-START_TEST(attributes)
+START_TEST(attribute_errors)
 {
 	struct opts o = default_opts();
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC };
@@ -553,7 +553,7 @@ static void poll_flushed(struct node *b, void *arg)
  * process logs the refused request as well, as the reason why its receives
  * are flushed.
  */
-START_TEST(at_both_ends)
+START_TEST(logged_at_both_ends)
 {
 	struct opts o = default_opts();
 	struct ibv_sge sge;
@@ -588,7 +588,7 @@ END_TEST
  * The message about flushed WRs has the reason why the QP is in ERR: the WR
  * that failed first, or ibv_modify_qp.
  */
-START_TEST(flushed)
+START_TEST(reason_of_flush)
 {
 	struct opts o = default_opts();
 	struct ibv_sge sge;
@@ -624,20 +624,20 @@ int main(void)
 {
 	Suite *s = suite("why");
 
-	add(s, refused_at_once);
+	add(s, refused_by_the_verb);
 	add(s, address_without_grh);
 	add(s, no_such_gid);
-	add(s, other_version_of_roce);
+	add(s, roce_version_mismatch);
 	add(s, refused_by_the_responder);
-	add(s, keys);
-	add(s, keys_that_ended);
-	add(s, key_of_the_past);
+	add(s, key_checks);
+	add(s, invalidated_keys);
+	add(s, reused_key_entry);
 	add(s, local_keys);
 	add(s, atomics);
-	add_loop(s, at_both_ends, WHERE_COUNT);
-	add(s, flushed);
-	add(s, windows);
-	add(s, other_psn);
-	add(s, attributes);
+	add_loop(s, logged_at_both_ends, WHERE_COUNT);
+	add(s, reason_of_flush);
+	add(s, window_binds);
+	add(s, psn_mismatch);
+	add(s, attribute_errors);
 	return run(s);
 }

@@ -286,7 +286,7 @@ static void do_srq_again(struct node *b, void *arg)
 }
 
 /* If an SRQ number is reused, requests use the new SRQ. */
-START_TEST(srq_number_again)
+START_TEST(srq_number_reused)
 {
 	struct again g;
 	struct far_arg a;
@@ -443,7 +443,7 @@ int main(void)
 	add_loop(s, rdma_and_atomics, WHERE_COUNT);
 	add_loop(s, rnr_and_wake_up, WHERE_COUNT);
 	add_loop(s, wrong_srq, WRONG_COUNT * WHERE_COUNT);
-	add_loop(s, srq_number_again, WHERE_COUNT);
+	add_loop(s, srq_number_reused, WHERE_COUNT);
 	add_loop(s, srq_in_another_process, 2);
 	return run(s);
 }

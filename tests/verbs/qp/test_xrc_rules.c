@@ -168,7 +168,7 @@ END_TEST
  * A domain of another context is refused, and an XRC SRQ is refused for QPs
  * of other types.
  */
-START_TEST(strange_parts)
+START_TEST(foreign_domain_and_qp_types)
 {
 	struct ibv_qp_init_attr_ex target = {
 		.qp_type = IBV_QPT_XRC_RECV,
@@ -254,7 +254,7 @@ START_TEST(domain_across_processes)
 END_TEST
 
 /* URXE_MAX_XRCD domains can be opened, one more is ENOMEM. */
-START_TEST(all_domains)
+START_TEST(max_domains)
 {
 	static struct ibv_xrcd *x[URXE_MAX_XRCD];
 	struct ibv_context *ctx = open_device();
@@ -272,7 +272,7 @@ START_TEST(all_domains)
 END_TEST
 
 /* XRC SRQs and target QPs keep the domain busy, and an XRC SRQ its CQ. */
-START_TEST(busy)
+START_TEST(busy_domain)
 {
 	struct opts o = default_opts();
 	struct ibv_xrcd *x;
@@ -524,10 +524,10 @@ int main(void)
 	add_loop(s, states, 2);
 	add(s, domain_rules);
 	add(s, domain_keeps_its_file);
-	add(s, strange_parts);
+	add(s, foreign_domain_and_qp_types);
 	add(s, domain_across_processes);
-	add(s, all_domains);
-	add(s, busy);
+	add(s, max_domains);
+	add(s, busy_domain);
 	add(s, target_with_a_pd);
 	add(s, create_errors);
 	add(s, open_qp_errors);

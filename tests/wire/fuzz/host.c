@@ -38,16 +38,16 @@ void broken(const char *file, int line, const char *what)
 static struct urxe_context *held;
 static struct wire_server *server;
 
-void __wrap_holder_start(struct urxe_context *ctx, const uint8_t gid[16]);
-void __wrap_holder_start(struct urxe_context *ctx, const uint8_t gid[16])
+void __wrap_socket_owner_start(struct urxe_context *ctx, const uint8_t gid[16]);
+void __wrap_socket_owner_start(struct urxe_context *ctx, const uint8_t gid[16])
 {
 	(void)gid;
 	if (!held) /* librdmacm opens the device, too */
 		held = ctx;
 }
 
-void __wrap_holder_stop(struct urxe_context *ctx);
-void __wrap_holder_stop(struct urxe_context *ctx)
+void __wrap_socket_owner_stop(struct urxe_context *ctx);
+void __wrap_socket_owner_stop(struct urxe_context *ctx)
 {
 	(void)ctx;
 }
@@ -95,7 +95,7 @@ static void hold(bool on)
 {
 	struct urxe_fabric *f = held->fabric;
 
-	store_seq_cst(&f->dev->wire.holder, on ? process_id(f) : 0);
+	store_seq_cst(&f->dev->wire.socket_owner, on ? process_id(f) : 0);
 	if (on)
 		must(!server_make(held, host.here, &server));
 	else

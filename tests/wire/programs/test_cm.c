@@ -33,7 +33,7 @@ static struct rdma_cm_id *resolving(uint8_t last, int timeout_ms)
  * -ETIMEDOUT after the timeout, and has no device.  It may then resolve
  * another address.
  */
-START_TEST(address_of_a_silent_host)
+START_TEST(address_without_arp_reply)
 {
 	struct sockaddr_storage a = far_address(2, 7000);
 	struct rdma_cm_id *id = resolving(77, 100);
@@ -49,7 +49,7 @@ START_TEST(address_of_a_silent_host)
 END_TEST
 
 /* Without a route, rdma_resolve_addr() fails with ENETUNREACH. */
-START_TEST(address_without_a_way)
+START_TEST(address_without_route)
 {
 	struct rdma_cm_id *id = new_id(new_channel(), RDMA_PS_TCP);
 	struct sockaddr_in in = { .sin_family = AF_INET,
@@ -64,7 +64,7 @@ END_TEST
  * Resolution continues until the timeout of rdma_resolve_addr(): an address
  * that is added meanwhile is resolved.
  */
-START_TEST(address_that_comes_later)
+START_TEST(address_added_later)
 {
 	struct rdma_cm_id *id = resolving(78, LONG_MS);
 
@@ -80,7 +80,7 @@ END_TEST
  * While an address is being resolved, the id allows neither another
  * rdma_resolve_addr() nor rdma_listen() (EINVAL), and can be destroyed.
  */
-START_TEST(address_of_an_id_that_ends)
+START_TEST(id_destroyed_while_resolving)
 {
 	struct rdma_cm_id *id = resolving(79, LONG_MS);
 	struct sockaddr_storage a = far_address(2, 7000);
@@ -199,7 +199,7 @@ END_TEST
  * A REP that arrives later is answered with a REJ with reason 6 (invalid
  * communication ID; IB 12.6.7.2).
  */
-START_TEST(client_gives_up)
+START_TEST(client_destroys_id)
 {
 	struct rdma_cm_id *c = client();
 	const uint8_t *req = asks(c), *rej;
@@ -224,7 +224,7 @@ END_TEST
  * MADs are ignored if they are from another address or for another id, or if
  * they contain invalid values.
  */
-START_TEST(client_hears_no_strangers)
+START_TEST(client_ignores_foreign_mads)
 {
 	struct rdma_cm_id *c = client();
 	const uint8_t *req = asks(c);
@@ -268,7 +268,7 @@ static struct rdma_cm_id *server(int backlog)
  * with the REP after it.  A repeated RTU raises no second event.
  * rdma_disconnect() sends a DREQ with the remote QPN.
  */
-START_TEST(server_is_asked)
+START_TEST(server_repeated_req)
 {
 	struct rdma_cm_id *l = server(5), *s;
 	uint8_t req[MAD_BYTES], mad[MAD_BYTES];
@@ -305,7 +305,7 @@ END_TEST
  * connection is stale (IB 12.9.8.3.1).  The connection is disconnected, and
  * the REQ is rejected with reason 10 (stale connection).
  */
-START_TEST(server_is_asked_anew)
+START_TEST(server_stale_connection)
 {
 	struct rdma_cm_id *l = server(5), *s;
 	uint8_t req[MAD_BYTES], mad[MAD_BYTES];
@@ -333,7 +333,7 @@ END_TEST
  * REQs from a remote host in excess of the backlog are dropped.  A REQ that
  * is repeated when the backlog has room is accepted.
  */
-START_TEST(server_is_asked_often)
+START_TEST(server_backlog_exceeded)
 {
 	struct rdma_cm_id *l = server(2), *s[3];
 	uint8_t req[MAD_BYTES];
@@ -370,21 +370,21 @@ int main(void)
 	may_leak();
 	tcase_set_timeout(t, 600);
 	tcase_add_checked_fixture(t, far_begin, far_end);
-	TEST(address_of_a_silent_host, t);
-	TEST(address_without_a_way, t);
-	TEST(address_that_comes_later, t);
-	TEST(address_of_an_id_that_ends, t);
+	TEST(address_without_arp_reply, t);
+	TEST(address_without_route, t);
+	TEST(address_added_later, t);
+	TEST(id_destroyed_while_resolving, t);
 	suite_add_tcase(s, t);
 	t = tcase_create("messages");
 	tcase_set_timeout(t, 600);
 	tcase_add_checked_fixture(t, far_begin, far_end);
 	TEST(client_connects, t);
 	TEST(client_is_rejected, t);
-	TEST(client_gives_up, t);
-	TEST(client_hears_no_strangers, t);
-	TEST(server_is_asked, t);
-	TEST(server_is_asked_anew, t);
-	TEST(server_is_asked_often, t);
+	TEST(client_destroys_id, t);
+	TEST(client_ignores_foreign_mads, t);
+	TEST(server_repeated_req, t);
+	TEST(server_stale_connection, t);
+	TEST(server_backlog_exceeded, t);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

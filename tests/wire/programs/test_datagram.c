@@ -336,7 +336,7 @@ static struct ibv_port_attr port_attr(void)
  * is not delivered.  The host joins the group for the first member and leaves
  * it after the last.
  */
-START_TEST(group_heard)
+START_TEST(group_received)
 {
 	struct wire_packet p = packet(GROUP_QPN, BYTES);
 	struct ibv_qp *second, *third;
@@ -399,7 +399,7 @@ static const uint32_t lengths[] = { 8, BYTES };
  * at the exit of a program.  The receive completes with IBV_WC_LOC_PROT_ERR,
  * and the program does not crash.
  */
-START_TEST(memory_goes)
+START_TEST(receive_memory_unmapped)
 {
 	char *mem = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -430,7 +430,7 @@ END_TEST
  * A datagram to a group is sent to the network once, and delivered to each
  * member on this host once.
  */
-START_TEST(group_told)
+START_TEST(group_sent)
 {
 	static const uint64_t macs[] = { 0x01005e5b0102, 0x333300000102 };
 	struct ibv_ah *ah;
@@ -529,7 +529,7 @@ static struct seen tell(int lo, struct ibv_ah *ah, uint32_t qkey)
  * handle, and the Q_Key of the WR.  If the high bit of the WR's Q_Key is set,
  * the Q_Key is that of the QP.
  */
-START_TEST(told)
+START_TEST(datagram_headers_sent)
 {
 	const uint32_t label = _i == IPV6 ? 0x12345 : 0;
 	const union ibv_gid to = gid_of(_i);
@@ -576,7 +576,7 @@ END_TEST
  * ibv_init_ah_from_wc() and ibv_create_ah_from_wc() derive the address of the
  * sender from a received datagram.
  */
-START_TEST(answered)
+START_TEST(reply_to_sender)
 {
 	struct wire_packet p;
 	struct ibv_ah_attr attr;
@@ -684,7 +684,7 @@ static void end_process(pid_t pid)
  * When the socket owner is killed, its successor joins the groups of all
  * attached QPs.
  */
-START_TEST(holder_killed)
+START_TEST(socket_owner_killed)
 {
 	pid_t pid;
 
@@ -721,7 +721,7 @@ END_TEST
  * A stopped socket owner does not block ibv_attach_mcast().  Its successor
  * joins the group, and packets arrive also after the old one continues.
  */
-START_TEST(holder_stopped)
+START_TEST(socket_owner_stopped)
 {
 	pid_t pid;
 
@@ -760,14 +760,14 @@ int main(void)
 
 	for (i = 0; i < sizeof(text); i++)
 		text[i] = (uint8_t)(i * 7 + i / 251);
-	add_loop(s, group_heard, versions);
-	add_loop(s, group_told, versions);
-	add_loop(s, told, versions);
-	add_loop(s, answered, versions);
+	add_loop(s, group_received, versions);
+	add_loop(s, group_sent, versions);
+	add_loop(s, datagram_headers_sent, versions);
+	add_loop(s, reply_to_sender, versions);
 	add_loop(s, solicited, versions);
-	add_loop(s, memory_goes, 2 * versions);
-	add_loop(s, holder_killed, versions);
+	add_loop(s, receive_memory_unmapped, 2 * versions);
+	add_loop(s, socket_owner_killed, versions);
 	add_loop(s, member_killed, versions);
-	add_loop(s, holder_stopped, versions);
+	add_loop(s, socket_owner_stopped, versions);
 	return run(s);
 }

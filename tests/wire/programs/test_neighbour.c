@@ -76,7 +76,7 @@ static void set_up(void)
 }
 
 /* Addresses of this host need no resolution. */
-START_TEST(own_addresses_need_nothing)
+START_TEST(own_address)
 {
 	become_nobody();
 	ck_assert_int_eq(find("10.91.0.1"), 0);
@@ -90,7 +90,7 @@ END_TEST
  * Without a route the result is -ENETUNREACH; an unreachable route gives
  * -EHOSTUNREACH.
  */
-START_TEST(there_is_no_way)
+START_TEST(no_route)
 {
 	run("ip route replace unreachable 10.94.0.0/24");
 	become_nobody();
@@ -102,7 +102,7 @@ START_TEST(there_is_no_way)
 END_TEST
 
 /* A neighbour that the kernel knows needs no resolution. */
-START_TEST(one_that_is_known)
+START_TEST(known_neighbour)
 {
 	run("ip neigh replace 10.92.0.5 lladdr 02:00:00:00:00:05 dev eth0");
 	run("ip neigh replace fd92::5 lladdr 02:00:00:00:00:05 dev eth0");
@@ -113,7 +113,7 @@ START_TEST(one_that_is_known)
 END_TEST
 
 /* A neighbour that does not answer: resolution starts, and times out. */
-START_TEST(one_that_is_silent)
+START_TEST(silent_neighbour)
 {
 	become_nobody();
 	ck_assert_int_eq(find("10.92.0.6"), -EINPROGRESS);
@@ -153,7 +153,7 @@ static void expect_question(int fd, const char *text)
 }
 
 /* If the neighbour entry is NUD_FAILED, resolution is started again. */
-START_TEST(one_that_was_silent_before)
+START_TEST(failed_neighbour_entry)
 {
 	int questions = listen_for_questions();
 
@@ -165,7 +165,7 @@ START_TEST(one_that_was_silent_before)
 END_TEST
 
 /* For a routed destination the address of the router is resolved. */
-START_TEST(one_behind_a_router)
+START_TEST(routed_destination)
 {
 	int questions = listen_for_questions();
 
@@ -215,21 +215,21 @@ static void answers_while_we_wait(const char *text)
 }
 
 /* neighbour_wait() returns when the neighbour becomes known: IPv4. */
-START_TEST(one_that_answers)
+START_TEST(neighbour_answers)
 {
 	answers_while_we_wait("10.92.0.10");
 }
 END_TEST
 
 /* The same for IPv6. */
-START_TEST(one_that_answers_ipv6)
+START_TEST(neighbour_answers_ipv6)
 {
 	answers_while_we_wait("fd92::10");
 }
 END_TEST
 
 /* An interface without ARP (IFF_NOARP) needs no resolution. */
-START_TEST(links_that_do_not_ask)
+START_TEST(interface_without_arp)
 {
 	run("ip link add name plain type veth peer plain1 && ip link set plain arp off up");
 	run("ip route replace 10.97.0.0/24 dev plain");
@@ -239,7 +239,7 @@ START_TEST(links_that_do_not_ask)
 END_TEST
 
 /* No descriptor is leaked, and errno is unchanged. */
-START_TEST(nothing_is_left)
+START_TEST(no_descriptor_leak)
 {
 	int before = dup(0), after;
 
@@ -265,16 +265,16 @@ int main(void)
 
 	tcase_add_unchecked_fixture(t, set_up, NULL);
 	tcase_set_timeout(t, 600);
-	tcase_add_test(t, own_addresses_need_nothing);
-	tcase_add_test(t, there_is_no_way);
-	tcase_add_test(t, one_that_is_known);
-	tcase_add_test(t, one_that_is_silent);
-	tcase_add_test(t, one_that_was_silent_before);
-	tcase_add_test(t, one_behind_a_router);
-	tcase_add_test(t, one_that_answers);
-	tcase_add_test(t, one_that_answers_ipv6);
-	tcase_add_test(t, links_that_do_not_ask);
-	tcase_add_test(t, nothing_is_left);
+	tcase_add_test(t, own_address);
+	tcase_add_test(t, no_route);
+	tcase_add_test(t, known_neighbour);
+	tcase_add_test(t, silent_neighbour);
+	tcase_add_test(t, failed_neighbour_entry);
+	tcase_add_test(t, routed_destination);
+	tcase_add_test(t, neighbour_answers);
+	tcase_add_test(t, neighbour_answers_ipv6);
+	tcase_add_test(t, interface_without_arp);
+	tcase_add_test(t, no_descriptor_leak);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

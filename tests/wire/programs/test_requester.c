@@ -115,7 +115,7 @@ START_TEST(reads)
 END_TEST
 
 /* After a lost packet of a READ response, the requester asks for the rest. */
-START_TEST(rest_of_a_read)
+START_TEST(rest_of_lost_read_response)
 {
 	struct opts o = wire_opts();
 	const struct wire_packet *p;
@@ -188,7 +188,7 @@ END_TEST
  * An ACK for a request after a READ means that the READ response was lost.
  * The READ and all that follows it are retransmitted (go-back-N).
  */
-START_TEST(read_not_answered)
+START_TEST(ack_instead_of_read_response)
 {
 	struct opts o = wire_opts();
 	static char bytes[1024];
@@ -319,7 +319,7 @@ END_TEST
  * After a sequence NAK, all packets from the missing one on are retransmitted
  * (go-back-N).
  */
-START_TEST(goes_back)
+START_TEST(go_back_n)
 {
 	struct opts o = wire_opts();
 	int i;
@@ -343,7 +343,7 @@ START_TEST(goes_back)
 END_TEST
 
 /* At most a window of packets is outstanding.  ACKs make room for more. */
-START_TEST(window)
+START_TEST(window_limit)
 {
 	struct opts o = wire_opts();
 	uint32_t i;
@@ -411,7 +411,7 @@ START_TEST(small_window)
 END_TEST
 
 /* PSNs wrap around at 2^24. */
-START_TEST(goes_round)
+START_TEST(psn_wraps)
 {
 	struct opts o = wire_opts();
 	uint32_t i, psn;
@@ -430,7 +430,7 @@ START_TEST(goes_round)
 END_TEST
 
 /* PSNs wrap around within a message, and packets of it are retransmitted. */
-START_TEST(goes_round_in_a_message)
+START_TEST(psn_wraps_in_message)
 {
 	struct opts o = wire_opts();
 	uint32_t i;
@@ -490,7 +490,7 @@ END_TEST
 /*
  * Responses with an invalid PSN, syndrome, opcode, length or QPN are ignored.
  */
-START_TEST(nonsense)
+START_TEST(invalid_responses_ignored)
 {
 	struct opts o = wire_opts();
 	struct wire_packet p;
@@ -527,18 +527,18 @@ int main(void)
 	add(s, sends);
 	add(s, writes);
 	add(s, reads);
-	add(s, rest_of_a_read);
+	add(s, rest_of_lost_read_response);
 	add(s, long_read);
-	add(s, read_not_answered);
+	add(s, ack_instead_of_read_response);
 	add(s, atomics);
 	add(s, atomic_write);
 	add(s, many_reads);
-	add(s, goes_back);
-	add(s, window);
+	add(s, go_back_n);
+	add(s, window_limit);
 	add(s, small_window);
-	add(s, nonsense);
-	add(s, goes_round);
-	add(s, goes_round_in_a_message);
+	add(s, invalid_responses_ignored);
+	add(s, psn_wraps);
+	add(s, psn_wraps_in_message);
 	add(s, fence);
 	return run(s);
 }

@@ -16,7 +16,7 @@
  * After an RNR NAK a packet is retransmitted, rnr_retry times.  Then the WR
  * completes with IBV_WC_RNR_RETRY_EXC_ERR.  Progress resets the count.
  */
-START_TEST(rnr)
+START_TEST(rnr_retry_exceeded)
 {
 	struct opts o = wire_opts();
 	int i;
@@ -49,7 +49,7 @@ END_TEST
  * Without a response, all packets are retransmitted retry_cnt times.  Then
  * the first WR completes with IBV_WC_RETRY_EXC_ERR, the others are flushed.
  */
-START_TEST(nobody_answers)
+START_TEST(no_response)
 {
 	struct opts o = wire_opts();
 	uint64_t start;
@@ -88,7 +88,7 @@ static const struct {
  * A fatal NAK completes the WRs before it successfully, its WR with an error,
  * and flushes the rest.  The QP enters the error state.
  */
-START_TEST(refused)
+START_TEST(fatal_nak)
 {
 	struct opts o = wire_opts();
 
@@ -106,7 +106,7 @@ START_TEST(refused)
 END_TEST
 
 /* With retry_cnt 0 the first sequence NAK ends the QP. */
-START_TEST(no_second_try)
+START_TEST(retry_cnt_0)
 {
 	struct opts o = wire_opts();
 
@@ -125,7 +125,7 @@ START_TEST(no_second_try)
 END_TEST
 
 /* rnr_retry 7 means infinite retries. */
-START_TEST(rnr_without_end)
+START_TEST(rnr_retry_7)
 {
 	struct opts o = wire_opts();
 	int i;
@@ -145,7 +145,7 @@ START_TEST(rnr_without_end)
 END_TEST
 
 /* A duplicate RNR NAK does not use up a retry. */
-START_TEST(rnr_twice)
+START_TEST(duplicate_rnr_nak)
 {
 	struct opts o = wire_opts();
 
@@ -172,7 +172,7 @@ static const uint32_t starts[] = { PSN, 0, 1, 0x7ffffe, 0x800001, 0xfffffe };
  * A WR with a local error completes in order, after the responses to all
  * preceding WRs.  Neither it nor the WRs after it send a packet.
  */
-START_TEST(fails_here)
+START_TEST(local_error)
 {
 	struct opts o = wire_opts();
 	struct ibv_sge sge;
@@ -215,7 +215,7 @@ END_TEST
  * A local operation (IBV_WR_BIND_MW) between two requests completes in order
  * and uses no PSN.
  */
-START_TEST(works_here)
+START_TEST(local_operation)
 {
 	struct opts o = wire_opts();
 	struct ibv_send_wr wr = { .wr_id = 2,
@@ -262,7 +262,7 @@ END_TEST
  * the WRs before it are retransmitted, as often as necessary, and
  * acknowledged.
  */
-START_TEST(fails_when_sent_again)
+START_TEST(mr_deregistered_before_retransmission)
 {
 	struct opts o = wire_opts();
 	struct ibv_mr *mr;
@@ -392,7 +392,7 @@ END_TEST
  * The adversary loses, duplicates and delays packets.  The test answers like
  * a responder, with sequence NAKs, and the message arrives completely.
  */
-START_TEST(adversary)
+START_TEST(adversary_packet_faults)
 {
 	struct opts o = wire_opts();
 	uint32_t expected = 0, seen = 0, missing = 0, again = 0;
@@ -437,17 +437,17 @@ int main(void)
 	Suite *s = suite("wire-requester-fails");
 	const int refusals = sizeof(naks) / sizeof(*naks);
 
-	add(s, rnr);
-	add(s, nobody_answers);
-	add_loop(s, refused, refusals);
-	add_loop(s, fails_here, STARTS);
-	add_loop(s, works_here, STARTS);
-	add(s, fails_when_sent_again);
-	add(s, no_second_try);
-	add(s, rnr_without_end);
-	add(s, rnr_twice);
+	add(s, rnr_retry_exceeded);
+	add(s, no_response);
+	add_loop(s, fatal_nak, refusals);
+	add_loop(s, local_error, STARTS);
+	add_loop(s, local_operation, STARTS);
+	add(s, mr_deregistered_before_retransmission);
+	add(s, retry_cnt_0);
+	add(s, rnr_retry_7);
+	add(s, duplicate_rnr_nak);
 	add_loop(s, wr_faults, 3);
 	add_loop(s, packet_faults, 4);
-	add(s, adversary);
+	add(s, adversary_packet_faults);
 	return run(s);
 }

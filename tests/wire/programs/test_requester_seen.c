@@ -23,7 +23,7 @@
  * Counters after a sequence NAK, RNR NAKs, a CNP, and a packet for an unknown
  * QP.
  */
-START_TEST(counts)
+START_TEST(retry_counters)
 {
 	struct counted c[] = {
 		{ .name = "sent_pkts", .by = 3 + 2 + 1 + 1 },
@@ -75,7 +75,7 @@ START_TEST(counts)
 END_TEST
 
 /* Counters of a SEND without a response. */
-START_TEST(counts_silence)
+START_TEST(timeout_counters)
 {
 	struct counted c[] = {
 		{ .name = "sent_pkts", .by = 3 },
@@ -259,7 +259,7 @@ END_TEST
  * Another program is bound to the UDP port: "urxe why" reports that no
  * process owns the socket.
  */
-START_TEST(waits_without_a_holder)
+START_TEST(waits_without_socket_owner)
 {
 	struct opts o = wire_opts();
 	struct wire_socket taken;
@@ -303,7 +303,7 @@ static pid_t start_holder(void)
  * "urxe why" reports that the socket owner is stopped.  No other process has
  * the device open, so none replaces it.
  */
-START_TEST(waits_for_a_stopped_holder)
+START_TEST(waits_for_stopped_socket_owner)
 {
 	struct opts o = wire_opts();
 	pid_t pid = fork();
@@ -351,7 +351,7 @@ static void ack_until_heard(uint32_t psn, uint64_t wr_id)
  * A stopped socket owner is replaced.  When it continues, it closes its
  * socket, and may become the owner again later.
  */
-START_TEST(replaces_a_stopped_holder)
+START_TEST(stopped_socket_owner_replaced)
 {
 	struct opts o = wire_opts();
 	pid_t pid = start_holder();
@@ -421,7 +421,7 @@ static void give_damaged(void)
  * A trace contains all packets as sent and received: a retransmitted packet
  * twice, and also a received packet that is refused.
  */
-START_TEST(traced)
+START_TEST(packets_traced)
 {
 	struct opts o = wire_opts();
 	char trace[PATH_MAX];
@@ -462,17 +462,17 @@ int main(void)
 {
 	Suite *s = suite("wire-requester-seen");
 
-	add(s, counts);
-	add(s, counts_silence);
+	add(s, retry_counters);
+	add(s, timeout_counters);
 	add(s, waits_for_an_ack);
 	add(s, waits_for_data);
 	add(s, waits_for_a_window);
 	add(s, waits_for_a_receive);
 	add(s, waits_for_a_message);
 	add(s, waits_for_a_neighbour);
-	add(s, waits_without_a_holder);
-	add(s, waits_for_a_stopped_holder);
-	add(s, replaces_a_stopped_holder);
-	add(s, traced);
+	add(s, waits_without_socket_owner);
+	add(s, waits_for_stopped_socket_owner);
+	add(s, stopped_socket_owner_replaced);
+	add(s, packets_traced);
 	return run(s);
 }

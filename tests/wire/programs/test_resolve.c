@@ -89,7 +89,7 @@ static int each(int way, const char *text)
  * If the next hop does not answer, the verb fails with ETIMEDOUT and the QP
  * stays in INIT.
  */
-START_TEST(nobody_answers)
+START_TEST(neighbour_timeout)
 {
 	open_node();
 	ck_assert_int_eq(each(_i, "10.92.0.6"), ETIMEDOUT);
@@ -102,7 +102,7 @@ END_TEST
  * If the route is unreachable, the verb fails with EHOSTUNREACH and the QP
  * stays in INIT.
  */
-START_TEST(there_is_no_way)
+START_TEST(no_route)
 {
 	open_node();
 	ck_assert_int_eq(each(_i, "10.94.0.1"), EHOSTUNREACH);
@@ -134,7 +134,7 @@ static pid_t answer(const char *text)
 }
 
 /* When the neighbour becomes known, the verb succeeds. */
-START_TEST(somebody_answers)
+START_TEST(neighbour_answers)
 {
 	const char *text = _i ? "10.92.0.11" : "10.92.0.10";
 	const union ibv_gid gid = gid_of(text);
@@ -155,8 +155,8 @@ int main(void)
 {
 	Suite *s = suite("resolve");
 
-	add_loop(s, nobody_answers, 2);
-	add_loop(s, there_is_no_way, 2);
-	add_loop(s, somebody_answers, 2);
+	add_loop(s, neighbour_timeout, 2);
+	add_loop(s, no_route, 2);
+	add_loop(s, neighbour_answers, 2);
 	return run(s);
 }

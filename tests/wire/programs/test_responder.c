@@ -22,7 +22,7 @@
 /* ------------------------------------------------------- PSNs */
 
 /* A SEND of one packet completes a receive and is acknowledged. */
-START_TEST(whole)
+START_TEST(single_packet_send)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 	struct ibv_wc wc;
@@ -43,7 +43,7 @@ END_TEST
  * A SEND of several packets completes its receive with the last one.  ACKs
  * may acknowledge several packets.
  */
-START_TEST(parts)
+START_TEST(multi_packet_send)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 	const uint32_t n = 3 * MTU + 5;
@@ -68,7 +68,7 @@ END_TEST
  * A packet after a missing one gets a sequence NAK, only the first time.
  * Packets are dropped until the missing one arrives.
  */
-START_TEST(future)
+START_TEST(missing_packet_nak)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 
@@ -88,7 +88,7 @@ START_TEST(future)
 END_TEST
 
 /* A duplicate SEND is acknowledged and not delivered. */
-START_TEST(again)
+START_TEST(duplicate_send)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 
@@ -108,7 +108,7 @@ END_TEST
  * A SEND without a posted receive gets an RNR NAK with the QP's timer.
  * Packets after it are dropped until it is repeated.
  */
-START_TEST(no_receive)
+START_TEST(rnr_nak)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 
@@ -128,7 +128,7 @@ END_TEST
  * Counters of RNR, sequence and ICRC errors, duplicates, malformed packets
  * and packets for an unknown QP.
  */
-START_TEST(counts)
+START_TEST(error_counters)
 {
 	struct counted c[] = {
 		{ .name = "sent_pkts", .by = 4 },
@@ -180,7 +180,7 @@ static bool is_cnp(const struct wire_packet *p)
  * A packet that is marked CE by ECN is answered with a CNP (IB annex
  * A17.9.3), at most one in 50 us for each QP.
  */
-START_TEST(congestion)
+START_TEST(ecn_marked_packets)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 	const uint32_t many = 2000;
@@ -295,7 +295,7 @@ static void say_fetch(const struct ibv_qp *qp, uint32_t psn, bool atomic)
  * after the original: the SEND gets its own ACK.  The packets have one size,
  * so that they arrive as one GSO datagram.
  */
-START_TEST(again_and_behind)
+START_TEST(duplicate_does_not_ack_later)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 	const uint32_t bytes = _i ? 28 : 16; /* of AtomicETH, RETH */
@@ -321,7 +321,7 @@ END_TEST
  * An ibv_modify_qp() that fails does not disturb a message whose packets are
  * arriving.
  */
-START_TEST(modified_in_vain)
+START_TEST(failed_modify_keeps_message)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 	struct wire_packet p = packet(qp->qp_num, WIRE_SEND_FIRST, PSN);
@@ -396,7 +396,7 @@ END_TEST
  * A receive from an SRQ whose message is incomplete is flushed when the QP
  * fails or is moved to the error state.  The SRQ gets its WQE back.
  */
-START_TEST(shared_receives)
+START_TEST(srq_receive_flushed)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1,
 						    .max_sge = 1 } };
@@ -438,7 +438,7 @@ END_TEST
  * UC: a message with a missing packet is dropped without a response, and the
  * next message gets its receive.
  */
-START_TEST(unreliable)
+START_TEST(uc_missing_packet)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_UC);
 	const uint32_t n = MTU + 7;
@@ -465,7 +465,7 @@ END_TEST
  * Packets with random headers, some of them nearly valid, do not crash the
  * device.  A new QP works afterwards.
  */
-START_TEST(hostile)
+START_TEST(random_packets)
 {
 	struct ibv_qp *qp = NULL;
 	struct wire_packet p;
@@ -564,7 +564,7 @@ static pid_t start_holder(void)
  * Its successor receives the rest, because the responder state is in shared
  * memory.
  */
-START_TEST(holder_killed)
+START_TEST(socket_owner_killed)
 {
 	const uint32_t n = 2 * MTU + 1;
 	struct ibv_qp *qp;
@@ -602,22 +602,22 @@ int main(void)
 	tcase_set_timeout(t, 0);
 	tcase_set_timeout(h, 0);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, whole);
-	tcase_add_test(t, parts);
-	tcase_add_test(t, future);
-	tcase_add_test(t, again);
-	tcase_add_test(t, no_receive);
-	tcase_add_test(t, counts);
-	tcase_add_test(t, congestion);
+	tcase_add_test(t, single_packet_send);
+	tcase_add_test(t, multi_packet_send);
+	tcase_add_test(t, missing_packet_nak);
+	tcase_add_test(t, duplicate_send);
+	tcase_add_test(t, rnr_nak);
+	tcase_add_test(t, error_counters);
+	tcase_add_test(t, ecn_marked_packets);
 	tcase_add_test(t, write_read);
 	tcase_add_test(t, atomic_again);
-	tcase_add_loop_test(t, again_and_behind, 0, 2);
-	tcase_add_test(t, modified_in_vain);
+	tcase_add_loop_test(t, duplicate_does_not_ack_later, 0, 2);
+	tcase_add_test(t, failed_modify_keeps_message);
 	tcase_add_test(t, bad_requests);
-	tcase_add_test(t, shared_receives);
-	tcase_add_test(t, unreliable);
-	tcase_add_test(t, hostile);
-	tcase_add_test(h, holder_killed);
+	tcase_add_test(t, srq_receive_flushed);
+	tcase_add_test(t, uc_missing_packet);
+	tcase_add_test(t, random_packets);
+	tcase_add_test(h, socket_owner_killed);
 	suite_add_tcase(suite, t);
 	suite_add_tcase(suite, place_case());
 	suite_add_tcase(suite, read_case());

@@ -131,7 +131,7 @@ END_TEST
  * A SEND that arrives during a READ response is not lost: it is acknowledged,
  * or NAKed and retransmitted.
  */
-START_TEST(send_behind)
+START_TEST(send_during_read)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 	const uint32_t psn = PSN + LONG / MTU;
@@ -192,7 +192,7 @@ static struct ibv_qp *read_without_end(void)
  * Deregistering the MR during a READ response ends it with a NAK, and the QP
  * enters the error state.
  */
-START_TEST(key_goes)
+START_TEST(dereg_during_read)
 {
 	struct ibv_qp *qp = read_without_end();
 
@@ -209,7 +209,7 @@ END_TEST
  * A QP is moved to the error state or to RESET, or destroyed, during a READ
  * response.  The response ends, and a new or reconnected QP works.
  */
-START_TEST(qp_goes)
+START_TEST(qp_ends_during_read)
 {
 	const enum ibv_qp_state to[] = { IBV_QPS_ERR, IBV_QPS_RESET };
 	struct ibv_qp_attr a = { .qp_state = to[_i % 2] };
@@ -239,8 +239,8 @@ TCase *read_case(void)
 	tcase_set_timeout(t, 0);
 	tcase_add_checked_fixture(t, setup_read, teardown_read);
 	tcase_add_test(t, long_reads);
-	tcase_add_test(t, send_behind);
-	tcase_add_test(t, key_goes);
-	tcase_add_loop_test(t, qp_goes, 0, 3);
+	tcase_add_test(t, send_during_read);
+	tcase_add_test(t, dereg_during_read);
+	tcase_add_loop_test(t, qp_ends_during_read, 0, 3);
 	return t;
 }

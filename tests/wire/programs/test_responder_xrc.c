@@ -242,7 +242,7 @@ END_TEST
  * All packets of a message must have the same SRQ number.  Otherwise the
  * request is NAKed and the receive of the message is flushed.
  */
-START_TEST(changes_srq)
+START_TEST(srq_changes_in_message)
 {
 	uint32_t second;
 	struct ibv_srq *s = make_srq(domain, &second);
@@ -266,7 +266,7 @@ END_TEST
  * Moving the QP to the error state or to RESET, or destroying it, flushes the
  * receive of an incomplete message.  The SRQ gets its WQE back.
  */
-START_TEST(ends)
+START_TEST(qp_ends_in_message)
 {
 	const enum ibv_qp_state to[] = { IBV_QPS_ERR, IBV_QPS_RESET };
 	struct ibv_qp_attr a = { 0 };
@@ -292,7 +292,7 @@ END_TEST
  * An SRQ is destroyed in the middle of a message, and a new one gets its
  * number.  The rest of the message is NAKed.
  */
-START_TEST(srq_goes)
+START_TEST(srq_destroyed_in_message)
 {
 	struct ibv_qp *qp = make_target();
 	uint32_t was = srqn, i;
@@ -319,7 +319,7 @@ START_TEST(srq_goes)
 END_TEST
 
 /* Keys of requests are checked against the protection domain of the SRQ. */
-START_TEST(keys)
+START_TEST(keys_of_srq_pd)
 {
 	struct ibv_pd *second = ibv_alloc_pd(ctx);
 	struct ibv_mr *m =
@@ -349,7 +349,7 @@ END_TEST
  * A handle of ibv_open_qp() keeps the target QP alive.  When the last handle
  * is destroyed, the receive of an incomplete message is flushed.
  */
-START_TEST(opened)
+START_TEST(open_qp_keeps_target)
 {
 	struct ibv_qp_open_attr a = {
 		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
@@ -375,7 +375,7 @@ END_TEST
  * Packets with random headers do not crash the device, and no receive is
  * lost.
  */
-START_TEST(hostile)
+START_TEST(random_packets)
 {
 	struct ibv_qp *qp = NULL;
 	struct wire_packet p;
@@ -420,11 +420,11 @@ TCase *xrc_case(void)
 	tcase_add_test(t, sends);
 	tcase_add_test(t, fetches);
 	tcase_add_test(t, bad_srqs);
-	tcase_add_test(t, changes_srq);
-	tcase_add_test(t, ends);
-	tcase_add_test(t, srq_goes);
-	tcase_add_test(t, keys);
-	tcase_add_test(t, opened);
-	tcase_add_test(t, hostile);
+	tcase_add_test(t, srq_changes_in_message);
+	tcase_add_test(t, qp_ends_in_message);
+	tcase_add_test(t, srq_destroyed_in_message);
+	tcase_add_test(t, keys_of_srq_pd);
+	tcase_add_test(t, open_qp_keeps_target);
+	tcase_add_test(t, random_packets);
 	return t;
 }

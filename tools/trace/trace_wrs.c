@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Reconstruction of the lives of WRs from records (trace_lives.h). */
+/* Reconstruction of the lives of WRs from records (trace_wrs.h). */
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/commands.h"
-#include "trace_lives.h"
+#include "trace_wrs.h"
 #include "trace_print.h"
 
 /* ------------------------------------------------------- QPs */
 
-static struct life_qp *qp_add(struct lives *l, const struct trace_record *r)
+static struct wr_history_qp *qp_add(struct wr_histories *l,
+				    const struct trace_record *r)
 {
-	struct life_qp *qp = calloc(1, sizeof(*qp));
+	struct wr_history_qp *qp = calloc(1, sizeof(*qp));
 
 	if (!qp)
 		return NULL;
@@ -22,33 +23,35 @@ static struct life_qp *qp_add(struct lives *l, const struct trace_record *r)
 	qp->since = r->time;
 	*l->end = qp;
 	l->end = &qp->next;
-	qp->older = l->newest[r->qpn % LIVES_BUCKETS];
-	l->newest[r->qpn % LIVES_BUCKETS] = qp;
+	qp->older = l->newest[r->qpn % WR_HISTORY_BUCKETS];
+	l->newest[r->qpn % WR_HISTORY_BUCKETS] = qp;
 	return qp;
 }
 
-struct life_qp *lives_qp(const struct lives *l, const struct trace_record *r,
-			 uint32_t qpn)
+struct wr_history_qp *wr_histories_qp(const struct wr_histories *l,
+				      const struct trace_record *r,
+				      uint32_t qpn)
 {
-	struct life_qp *qp;
+	struct wr_history_qp *qp;
 
-	for (qp = l->newest[qpn % LIVES_BUCKETS]; qp; qp = qp->older)
+	for (qp = l->newest[qpn % WR_HISTORY_BUCKETS]; qp; qp = qp->older)
 		if (qp->qpn == qpn && qp->fabric == r->thread->fabric &&
 		    qp->since <= r->time)
 			break;
 	return qp;
 }
 
-static struct life_qp *qp_get(struct lives *l, const struct trace_record *r)
+static struct wr_history_qp *qp_get(struct wr_histories *l,
+				    const struct trace_record *r)
 {
-	struct life_qp *qp = lives_qp(l, r, r->qpn);
+	struct wr_history_qp *qp = wr_histories_qp(l, r, r->qpn);
 
 	return qp ? qp : qp_add(l, r);
 }
 
-static int qp_made(struct lives *l, const struct trace_record *r)
+static int qp_made(struct wr_histories *l, const struct trace_record *r)
 {
-	struct life_qp *qp = qp_add(l, r);
+	struct wr_history_qp *qp = qp_add(l, r);
 
 	if (!qp)
 		return fail(1, "no memory");
@@ -60,16 +63,16 @@ static int qp_made(struct lives *l, const struct trace_record *r)
 
 /* ------------------------------------------------------- lives */
 
-static struct life *life_add(struct life_qp *qp, bool recv,
-			     const struct trace_record *r)
+static struct wr_history *wr_history_add(struct wr_history_qp *qp, bool recv,
+					 const struct trace_record *r)
 {
-	struct life *w = calloc(1, sizeof(*w));
+	struct wr_history *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
 	w->qp = qp;
 	w->recv = recv;
-	w->nth = qp->lives[recv]++;
+	w->nth = qp->histories[recv]++;
 	w->wr_id = trace_number(r, "wr_id");
 	w->op = trace_number(r, "op");
 	w->length = trace_number(r, "length");
@@ -92,14 +95,14 @@ static struct life *life_add(struct life_qp *qp, bool recv,
  * polled. So a WR that is far behind @w, which was polled, is taken as
  * finished too: its record was lost.
  */
-#define LIVES_POLLED_AT_ONCE 1024
+#define POLLED_AT_ONCE 1024
 
-static void queue_advance(struct life_qp *qp, const struct life *w)
+static void queue_advance(struct wr_history_qp *qp, const struct wr_history *w)
 {
-	struct life *open = qp->open[w->recv];
+	struct wr_history *open = qp->open[w->recv];
 
-	while (open && (open->at[LIFE_POLLED] || open->refused ||
-			open->nth + LIVES_POLLED_AT_ONCE < w->nth))
+	while (open && (open->at[STEP_POLLED] || open->refused ||
+			open->nth + POLLED_AT_ONCE < w->nth))
 		open = open->next;
 	qp->open[w->recv] = open;
 }
@@ -109,19 +112,19 @@ static void queue_advance(struct life_qp *qp, const struct life *w)
  * before it arrives: a second copy must not count as the arrival of the next
  * WR with the same wr_id.
  */
-static bool life_may(const struct life *w, enum life_step step)
+static bool wr_history_accepts(const struct wr_history *w, enum wr_step step)
 {
 	if (w->at[step] || w->refused)
 		return false;
-	return step != LIFE_ARRIVED || w->qp->type != IBV_QPT_UD ||
-	       w->at[LIFE_LEFT];
+	return step != STEP_ARRIVED || w->qp->type != IBV_QPT_UD ||
+	       w->at[STEP_LEFT];
 }
 
 /* The oldest WR with that wr_id that has not had that step, or NULL. */
-static struct life *life_find(struct life_qp *qp, bool recv, uint64_t wr_id,
-			      enum life_step step)
+static struct wr_history *wr_history_find(struct wr_history_qp *qp, bool recv,
+					  uint64_t wr_id, enum wr_step step)
 {
-	struct life **todo = &qp->todo[recv][step], *w = qp->open[recv];
+	struct wr_history **todo = &qp->todo[recv][step], *w = qp->open[recv];
 
 	if (w && *todo && (*todo)->nth > w->nth)
 		w = *todo;
@@ -129,113 +132,120 @@ static struct life *life_find(struct life_qp *qp, bool recv, uint64_t wr_id,
 		w = w->next;
 	*todo = w;
 	for (; w; w = w->next)
-		if (w->wr_id == wr_id && life_may(w, step))
+		if (w->wr_id == wr_id && wr_history_accepts(w, step))
 			return w;
 	return NULL;
 }
 
-static void life_tells(struct lives *l, const struct trace_record *r,
-		       struct life *w)
+static void wr_history_set_values(struct wr_histories *l,
+				  const struct trace_record *r,
+				  struct wr_history *w)
 {
 	l->of[r - l->batch->record] = w;
 }
 
-static struct life *life_step(struct lives *l, const struct trace_record *r,
-			      bool recv, enum life_step step)
+static struct wr_history *wr_history_step(struct wr_histories *l,
+					  const struct trace_record *r,
+					  bool recv, enum wr_step step)
 {
-	struct life_qp *qp = lives_qp(l, r, r->qpn);
-	struct life *w =
-		qp ? life_find(qp, recv, trace_number(r, "wr_id"), step) : NULL;
+	struct wr_history_qp *qp = wr_histories_qp(l, r, r->qpn);
+	struct wr_history *w =
+		qp ? wr_history_find(qp, recv, trace_number(r, "wr_id"), step) :
+		     NULL;
 
 	if (w) {
 		w->at[step] = r->time;
 		w->by[step] = r;
 	}
-	life_tells(l, r, w);
+	wr_history_set_values(l, r, w);
 	return w;
 }
 
 /*
  * A record that is not a step belongs to the WR that waits for its response.
  */
-static void life_meanwhile(struct lives *l, const struct trace_record *r)
+static void wr_history_meanwhile(struct wr_histories *l,
+				 const struct trace_record *r)
 {
-	struct life_qp *qp = lives_qp(l, r, r->qpn);
+	struct wr_history_qp *qp = wr_histories_qp(l, r, r->qpn);
 
 	if (qp)
-		life_tells(l, r,
-			   life_find(qp, false, trace_number(r, "wr_id"),
-				     LIFE_ANSWERED));
+		wr_history_set_values(l, r,
+				      wr_history_find(qp, false,
+						      trace_number(r, "wr_id"),
+						      STEP_ANSWERED));
 }
 
 /*
  * The original value of an atomic. Several atomics may be fetched before
  * their responses are recorded, so `fetched` marks those that have theirs.
  */
-static void life_fetched(struct lives *l, const struct trace_record *r)
+static void wr_history_fetched(struct wr_histories *l,
+			       const struct trace_record *r)
 {
-	struct life_qp *qp = lives_qp(l, r, r->qpn);
+	struct wr_history_qp *qp = wr_histories_qp(l, r, r->qpn);
 	uint64_t wr_id = trace_number(r, "wr_id"), op = trace_number(r, "op");
-	struct life *w = qp ? qp->open[0] : NULL;
+	struct wr_history *w = qp ? qp->open[0] : NULL;
 
 	while (w && (w->wr_id != wr_id || w->op != op || w->fetched ||
-		     !w->at[LIFE_LEFT]))
+		     !w->at[STEP_LEFT]))
 		w = w->next;
 	if (w)
 		w->fetched = r;
-	life_tells(l, r, w);
+	wr_history_set_values(l, r, w);
 }
 
 /*
  * A WR was polled: earlier WRs without a completion were unsignaled and are
  * done too.
  */
-static void polled(struct life *w, uint64_t status)
+static void polled(struct wr_history *w, uint64_t status)
 {
-	struct life_qp *qp = w->qp;
-	struct life *before;
+	struct wr_history_qp *qp = w->qp;
+	struct wr_history *before;
 
 	w->status = status;
 	if (!w->recv)
 		for (before = qp->open[0]; before != w; before = before->next)
-			if (!before->at[LIFE_COMPLETED])
-				before->at[LIFE_POLLED] = w->at[LIFE_POLLED];
+			if (!before->at[STEP_COMPLETED])
+				before->at[STEP_POLLED] = w->at[STEP_POLLED];
 	queue_advance(qp, w);
 }
 
-static int posted(struct lives *l, const struct trace_record *r, bool recv)
+static int posted(struct wr_histories *l, const struct trace_record *r,
+		  bool recv)
 {
-	struct life_qp *qp = qp_get(l, r);
-	struct life *w = qp ? life_add(qp, recv, r) : NULL;
+	struct wr_history_qp *qp = qp_get(l, r);
+	struct wr_history *w = qp ? wr_history_add(qp, recv, r) : NULL;
 
 	if (!w)
 		return fail(1, "no memory");
-	w->at[LIFE_POSTED] = r->time;
-	w->by[LIFE_POSTED] = r;
-	life_tells(l, r, w);
+	w->at[STEP_POSTED] = r->time;
+	w->by[STEP_POSTED] = r;
+	wr_history_set_values(l, r, w);
 	return 0;
 }
 
 /* Mark the last WR with that wr_id, and those posted after it, as refused. */
-static void refused(struct lives *l, const struct trace_record *r)
+static void refused(struct wr_histories *l, const struct trace_record *r)
 {
-	struct life_qp *qp = lives_qp(l, r, r->qpn);
+	struct wr_history_qp *qp = wr_histories_qp(l, r, r->qpn);
 	uint64_t wr_id = trace_number(r, "wr_id");
 	bool recv = trace_number(r, "recv");
-	struct life *w, *last;
+	struct wr_history *w, *last;
 
 	if (!qp || !qp->open[recv])
 		return;
 	last = qp->last[recv];
-	while (last && (last->wr_id != wr_id || last->at[LIFE_LEFT]))
+	while (last && (last->wr_id != wr_id || last->at[STEP_LEFT]))
 		last = last == qp->open[recv] ? NULL : last->prev;
 	for (w = last; w; w = w->next)
-		if (!w->at[LIFE_LEFT] && !w->at[LIFE_COMPLETED])
+		if (!w->at[STEP_LEFT] && !w->at[STEP_COMPLETED])
 			w->refused = true;
-	life_tells(l, r, last);
+	wr_history_set_values(l, r, last);
 }
 
-bool life_takes_receive(const struct life *w)
+bool wr_history_takes_receive(const struct wr_history *w)
 {
 	return !w->refused &&
 	       (w->op == IBV_WR_SEND || w->op == IBV_WR_SEND_WITH_IMM ||
@@ -250,34 +260,36 @@ bool life_takes_receive(const struct life *w)
  * message has a partner, it is the first one without a partner, or NULL if
  * that has not arrived.
  */
-static struct life *message_of(struct life_qp *qp)
+static struct wr_history *message_of(struct wr_history_qp *qp)
 {
-	struct life *w = qp->arrived;
+	struct wr_history *w = qp->arrived;
 
 	if (w && (!w->partner || qp->type == IBV_QPT_UD))
 		return w;
 	w = qp->unpaired ? qp->unpaired : qp->first[0];
-	while (w && (!life_takes_receive(w) || w->partner))
+	while (w && (!wr_history_takes_receive(w) || w->partner))
 		w = w->next;
 	if (w)
 		qp->unpaired = w;
-	return w && w->at[LIFE_ARRIVED] ? w : NULL;
+	return w && w->at[STEP_ARRIVED] ? w : NULL;
 }
 
-static int receive_completed(struct lives *l, const struct trace_record *r)
+static int receive_completed(struct wr_histories *l,
+			     const struct trace_record *r)
 {
-	struct life *w = life_step(l, r, true, LIFE_COMPLETED), *message;
-	struct life_qp *from =
-		lives_qp(l, r, (uint32_t)trace_number(r, "src_qp"));
+	struct wr_history *w = wr_history_step(l, r, true, STEP_COMPLETED),
+			  *message;
+	struct wr_history_qp *from =
+		wr_histories_qp(l, r, (uint32_t)trace_number(r, "src_qp"));
 
 	if (!w) { /* posted to an SRQ, so not to this QP */
-		struct life_qp *qp = qp_get(l, r);
+		struct wr_history_qp *qp = qp_get(l, r);
 
-		w = qp ? life_add(qp, true, r) : NULL;
+		w = qp ? wr_history_add(qp, true, r) : NULL;
 		if (!w)
 			return fail(1, "no memory");
-		w->at[LIFE_COMPLETED] = r->time;
-		life_tells(l, r, w);
+		w->at[STEP_COMPLETED] = r->time;
+		wr_history_set_values(l, r, w);
 	}
 	w->length = trace_number(r, "length");
 	message = from ? message_of(from) : NULL;
@@ -290,18 +302,19 @@ static int receive_completed(struct lives *l, const struct trace_record *r)
 }
 
 /* RESET discards all posted WRs. */
-static void modified(struct lives *l, const struct trace_record *r)
+static void modified(struct wr_histories *l, const struct trace_record *r)
 {
-	struct life_qp *qp = lives_qp(l, r, r->qpn);
+	struct wr_history_qp *qp = wr_histories_qp(l, r, r->qpn);
 	uint64_t state;
 
 	if (qp && trace_value(r, "state", &state) && state == IBV_QPS_RESET)
 		qp->open[0] = qp->open[1] = NULL;
 }
 
-static int lives_take(struct lives *l, const struct trace_record *r)
+static int wr_histories_take(struct wr_histories *l,
+			     const struct trace_record *r)
 {
-	struct life *w;
+	struct wr_history *w;
 
 	switch (r->what) {
 	case TRACE_QP_MADE:
@@ -317,32 +330,32 @@ static int lives_take(struct lives *l, const struct trace_record *r)
 		refused(l, r);
 		break;
 	case TRACE_LEFT:
-		life_step(l, r, false, LIFE_LEFT);
+		wr_history_step(l, r, false, STEP_LEFT);
 		break;
 	case TRACE_ARRIVED:
-		w = life_step(l, r, false, LIFE_ARRIVED);
-		if (w && life_takes_receive(w))
+		w = wr_history_step(l, r, false, STEP_ARRIVED);
+		if (w && wr_history_takes_receive(w))
 			w->qp->arrived = w;
 		break;
 	case TRACE_ANSWERED:
-		life_step(l, r, false, LIFE_ANSWERED);
+		wr_history_step(l, r, false, STEP_ANSWERED);
 		break;
 	case TRACE_WAITS:
 	case TRACE_AGAIN:
 	case TRACE_DATA:
-		life_meanwhile(l, r);
+		wr_history_meanwhile(l, r);
 		break;
 	case TRACE_FETCHED:
-		life_fetched(l, r);
+		wr_history_fetched(l, r);
 		break;
 	case TRACE_COMPLETED:
 		if (trace_number(r, "op") & IBV_WC_RECV)
 			return receive_completed(l, r);
-		life_step(l, r, false, LIFE_COMPLETED);
+		wr_history_step(l, r, false, STEP_COMPLETED);
 		break;
 	case TRACE_POLLED:
-		w = life_step(l, r, trace_number(r, "op") & IBV_WC_RECV,
-			      LIFE_POLLED);
+		w = wr_history_step(l, r, trace_number(r, "op") & IBV_WC_RECV,
+				    STEP_POLLED);
 		if (w)
 			polled(w, trace_number(r, "status"));
 		break;
@@ -350,7 +363,7 @@ static int lives_take(struct lives *l, const struct trace_record *r)
 	return 0;
 }
 
-int lives_make(struct lives *l, const struct trace_batch *b)
+int wr_histories_make(struct wr_histories *l, const struct trace_batch *b)
 {
 	size_t i;
 	int ret = 0;
@@ -362,14 +375,14 @@ int lives_make(struct lives *l, const struct trace_batch *b)
 	if (!l->of)
 		return fail(1, "no memory");
 	for (i = 0; i < b->records && !ret; i++)
-		ret = lives_take(l, &b->record[i]);
+		ret = wr_histories_take(l, &b->record[i]);
 	return ret;
 }
 
-void lives_free(struct lives *l)
+void wr_histories_free(struct wr_histories *l)
 {
-	struct life_qp *qp;
-	struct life *w;
+	struct wr_history_qp *qp;
+	struct wr_history *w;
 	int queue;
 
 	while ((qp = l->qp)) {

@@ -14,7 +14,7 @@
 static struct pabi_ops next;
 static const struct adversary *with;
 
-static struct ibv_qp *carry(struct ibv_qp *ibqp)
+static struct ibv_qp *attach_transport(struct ibv_qp *ibqp)
 {
 	struct urxe_qp *qp;
 
@@ -32,13 +32,13 @@ static struct ibv_qp *carry(struct ibv_qp *ibqp)
 static struct ibv_qp *adversary_create_qp(struct ibv_pd *pd,
 					  struct ibv_qp_init_attr *init)
 {
-	return carry(next.create_qp(pd, init));
+	return attach_transport(next.create_qp(pd, init));
 }
 
 static struct ibv_qp *adversary_create_qp_ex(struct ibv_context *ctx,
 					     struct ibv_qp_init_attr_ex *attr)
 {
-	return carry(next.create_qp_ex(ctx, attr));
+	return attach_transport(next.create_qp_ex(ctx, attr));
 }
 
 static int adversary_destroy_qp(struct ibv_qp *ibqp)
@@ -56,7 +56,7 @@ static int adversary_destroy_qp(struct ibv_qp *ibqp)
  * poll only the receive CQ of a QP while the peer waits for the WRs of its
  * send queue. errno is kept.
  */
-static void carry_on(struct ibv_context *ctx)
+static void progress_all(struct ibv_context *ctx)
 {
 	int saved = errno;
 
@@ -66,7 +66,7 @@ static void carry_on(struct ibv_context *ctx)
 
 static int adversary_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	carry_on(cq->context);
+	progress_all(cq->context);
 	return next.poll_cq(cq, n, wc);
 }
 
@@ -75,7 +75,7 @@ static start_poll_fn *_Atomic next_start_poll;
 static int adversary_start_poll(struct ibv_cq_ex *cq,
 				struct ibv_poll_cq_attr *attr)
 {
-	carry_on(cq->context);
+	progress_all(cq->context);
 	return load_acquire(&next_start_poll)(cq, attr);
 }
 
@@ -87,7 +87,7 @@ adversary_create_cq_ex(struct ibv_context *ctx,
 				  &next_start_poll, adversary_start_poll);
 }
 
-void carry_wrap(struct pabi_ops *ops, const struct adversary *a)
+void attach_wrap(struct pabi_ops *ops, const struct adversary *a)
 {
 	next = *ops;
 	with = a;

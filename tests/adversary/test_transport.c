@@ -38,7 +38,7 @@ static bool polled(struct ibv_cq *cq, struct ibv_wc *wc)
  * With "gather", a source buffer that is overwritten before the completion
  * may be sent with its new contents.
  */
-START_TEST(gather)
+START_TEST(option_gather)
 {
 	unsigned int i, late = 0;
 	struct duo d;
@@ -95,7 +95,7 @@ static void take_all(struct duo *d, size_t len)
 /*
  * With "place", the last byte of a message may be written before the first.
  */
-START_TEST(place)
+START_TEST(option_place)
 {
 	static const int ops[] = { IBV_WR_RDMA_WRITE,
 				   IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
@@ -156,7 +156,7 @@ static unsigned int whole_lines(const char *line, unsigned int n)
  * With "lines", the first lines of a message may be visible alone, as with
  * NICs.
  */
-START_TEST(lines)
+START_TEST(option_lines)
 {
 	static const int ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_SEND,
 				   IBV_WR_RDMA_READ };
@@ -195,7 +195,7 @@ END_TEST
 /*
  * Each byte of a WRITE is written only once, also if it is written in pieces.
  */
-START_TEST(placed_once)
+START_TEST(bytes_written_once)
 {
 	unsigned int i, j;
 	struct ibv_wc wc;
@@ -230,7 +230,7 @@ static bool is_torn(const char *p, size_t len)
 }
 
 /* With "place", aligned words are written at once, other words are not. */
-START_TEST(words)
+START_TEST(aligned_words_not_divided)
 {
 	static const struct {
 		size_t at, len;
@@ -263,7 +263,7 @@ START_TEST(words)
 END_TEST
 
 /* With "deliver", the data arrives before the receive completes. */
-START_TEST(deliver)
+START_TEST(option_deliver)
 {
 	unsigned int i, late[2] = { 0 };
 	struct ibv_wc wc;
@@ -295,7 +295,7 @@ END_TEST
  * With "complete", the send completes some time after the receive, never
  * before it.
  */
-START_TEST(complete)
+START_TEST(option_complete)
 {
 	unsigned int i, late = 0;
 	struct ibv_wc wc;
@@ -324,7 +324,7 @@ END_TEST
  * With "retry", a message is delayed as if it was retransmitted, without an
  * error, whatever timeout and retry_cnt are.
  */
-START_TEST(retry)
+START_TEST(option_retry)
 {
 	struct opts o = default_opts();
 	unsigned int i, polls = 0;
@@ -349,10 +349,11 @@ START_TEST(retry)
 END_TEST
 
 /* Polls of another CQ with ibv_start_poll() advance the ticks, too. */
-START_TEST(batches_are_visits)
+START_TEST(start_poll_advances_ticks)
 {
-	struct ibv_cq_init_attr_ex attr = { .cqe = 1,
-					    .wc_flags = IBV_WC_EX_WITH_BYTE_LEN };
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 1, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN
+	};
 	struct ibv_poll_cq_attr start = { 0 };
 	struct ibv_cq_ex *cq;
 	unsigned int i, j;
@@ -377,14 +378,14 @@ int main(void)
 {
 	Suite *s = suite("adversary, WRs in flight");
 
-	add_loop(s, gather, 2);
-	add_loop(s, place, 2);
-	add_loop(s, lines, 2);
-	add(s, placed_once);
-	add(s, words);
-	add_loop(s, deliver, 2);
-	add_loop(s, complete, 2);
-	add_loop(s, retry, 2);
-	add(s, batches_are_visits);
+	add_loop(s, option_gather, 2);
+	add_loop(s, option_place, 2);
+	add_loop(s, option_lines, 2);
+	add(s, bytes_written_once);
+	add(s, aligned_words_not_divided);
+	add_loop(s, option_deliver, 2);
+	add_loop(s, option_complete, 2);
+	add_loop(s, option_retry, 2);
+	add(s, start_poll_advances_ticks);
 	return run(s);
 }

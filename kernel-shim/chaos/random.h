@@ -17,12 +17,12 @@
 #include <stdint.h>
 
 /* A stream of random numbers. */
-struct chance {
+struct random_stream {
 	uint64_t key;
 };
 
 /* Mix the bits of @x: a permutation; each bit affects all bits. */
-static inline uint64_t chance_mix(uint64_t x)
+static inline uint64_t random_mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -31,39 +31,43 @@ static inline uint64_t chance_mix(uint64_t x)
 }
 
 /* Return substream @which of a stream. */
-static inline struct chance chance_part(struct chance whole, uint64_t which)
+static inline struct random_stream random_part(struct random_stream whole,
+					       uint64_t which)
 {
-	return (struct chance){ chance_mix(whole.key ^ chance_mix(which)) };
+	return (struct random_stream){ random_mix(whole.key ^
+						  random_mix(which)) };
 }
 
 /* Return the substream of that name, such as the name of the program. */
-static inline struct chance chance_named(struct chance whole, const char *name)
+static inline struct random_stream random_named(struct random_stream whole,
+						const char *name)
 {
 	for (; *name; name++)
-		whole = chance_part(whole, (unsigned char)*name);
+		whole = random_part(whole, (unsigned char)*name);
 	return whole;
 }
 
 /* Return value number @nth for purpose @what, 64 random bits. */
-static inline uint64_t chance_draw(struct chance c, uint32_t what, uint64_t nth)
+static inline uint64_t random_draw(struct random_stream c, uint32_t what,
+				   uint64_t nth)
 {
-	return chance_part(chance_part(c, what), nth).key;
+	return random_part(random_part(c, what), nth).key;
 }
 
 /*
  * Return a random delay in ns: 0.1 ms * 2^k with probability 2^-(k + 1), and
  * k at most @doublings.
  */
-static inline uint64_t chance_ns(struct chance c, uint32_t what, uint64_t nth,
-				 unsigned int doublings)
+static inline uint64_t random_ns(struct random_stream c, uint32_t what,
+				 uint64_t nth, unsigned int doublings)
 {
-	return 100000ull << __builtin_ctzll(chance_draw(c, what, nth) |
+	return 100000ull << __builtin_ctzll(random_draw(c, what, nth) |
 					    1ull << doublings);
 }
 
 /* Return a random number from 0 to @n - 1.  @n is not 0. */
-static inline uint32_t chance_below(struct chance c, uint32_t what,
+static inline uint32_t random_below(struct random_stream c, uint32_t what,
 				    uint64_t nth, uint32_t n)
 {
-	return (uint32_t)((chance_draw(c, what, nth) >> 32) * n >> 32);
+	return (uint32_t)((random_draw(c, what, nth) >> 32) * n >> 32);
 }

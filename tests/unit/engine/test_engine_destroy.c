@@ -339,19 +339,19 @@ static void *take_windows_2(void *arg)
 	return NULL;
 }
 
-START_TEST(keys)
+START_TEST(dereg_mr_in_use)
 {
 	fight(accesses, take_keys);
 }
 END_TEST
 
-START_TEST(windows_type_1)
+START_TEST(unbind_mw_type_1_in_use)
 {
 	fight(accesses, take_windows_1);
 }
 END_TEST
 
-START_TEST(windows_type_2)
+START_TEST(invalidate_mw_type_2_in_use)
 {
 	fight(accesses, take_windows_2);
 }
@@ -454,7 +454,7 @@ static void *take_qps(void *arg)
 	return NULL;
 }
 
-START_TEST(qps)
+START_TEST(destroy_qp_in_use)
 {
 	fight(sends, take_qps);
 }
@@ -511,24 +511,24 @@ static void *posts_anyway(void *arg)
 	return NULL;
 }
 
-START_TEST(states)
+START_TEST(modify_qp_in_use)
 {
 	fight(posts_anyway, breaks);
 }
 END_TEST
 
 /* A guard of an idle group is not read.  A guard in use is always read. */
-START_TEST(groups)
+START_TEST(guard_groups)
 {
 	struct urxe_fabric *f = new_fabric();
 	struct duel d;
 	_Atomic uint64_t *group;
-	struct guard_thing mine;
+	struct guard_object mine;
 	int i;
 
 	duel_open(&d, f);
 	group = d.a->guard_group;
-	mine = (struct guard_thing){ GUARD_OF_CQ, d.a->ctx->slot, 0, 0 };
+	mine = (struct guard_object){ GUARD_OF_CQ, d.a->ctx->slot, 0, 0 };
 	/* a was in use while it was connected, and is idle since */
 	for (i = 0; i < 3; i++)
 		quiesce_cq(f, d.a->ctx->arena, 0);
@@ -561,11 +561,11 @@ int main(void)
 {
 	Suite *s = suite_create("engine, taken away while it is used");
 
-	add(s, groups);
-	threads_add(s, keys);
-	threads_add(s, windows_type_1);
-	threads_add(s, windows_type_2);
-	threads_add(s, qps);
-	threads_add(s, states);
+	add(s, guard_groups);
+	threads_add(s, dereg_mr_in_use);
+	threads_add(s, unbind_mw_type_1_in_use);
+	threads_add(s, invalidate_mw_type_2_in_use);
+	threads_add(s, destroy_qp_in_use);
+	threads_add(s, modify_qp_in_use);
 	return run_suite(s);
 }

@@ -58,7 +58,7 @@ static void watched(void)
 	sents = 0;
 }
 
-START_TEST(connection_travels)
+START_TEST(messages_of_connection)
 {
 	uint32_t c_id, s_id;
 	struct cm_id *s, *c;
@@ -107,7 +107,7 @@ END_TEST
  * An id that is destroyed sends DREQ, DREP or REJ, depending on its state.
  * The peer's id may be destroyed, too.
  */
-START_TEST(destruction_travels)
+START_TEST(messages_of_destroy)
 {
 	struct cm_id *s, *c;
 
@@ -131,7 +131,7 @@ START_TEST(destruction_travels)
 }
 END_TEST
 
-START_TEST(rejection_travels)
+START_TEST(messages_of_reject)
 {
 	struct cm_id *s, *c;
 	uint32_t next = 0;
@@ -173,7 +173,7 @@ START_TEST(rejection_travels)
 }
 END_TEST
 
-START_TEST(datagrams_travel)
+START_TEST(messages_of_sidr)
 {
 	struct cm_id *c;
 
@@ -209,7 +209,7 @@ END_TEST
  * The process that finds a peer dead sends the DREQ for it, as the dead
  * process's kernel would.
  */
-START_TEST(death_travels)
+START_TEST(messages_for_dead_peer)
 {
 	uint32_t dead;
 	struct cm_id *s, *c;
@@ -235,7 +235,7 @@ END_TEST
  * DREP.  An XRC target's QP may be in use by others, so its id sends no DREQ
  * when it is destroyed.
  */
-START_TEST(unknown_connection_travels)
+START_TEST(messages_of_unknown_connection)
 {
 	struct cm_id *s, *c;
 
@@ -267,7 +267,7 @@ END_TEST
  * A --fault rule rejects a REQ or makes it time out: the REQ is sent, and
  * either a REJ is returned or no response arrives.
  */
-START_TEST(faults_travel)
+START_TEST(messages_of_faults)
 {
 	const struct rdma_ucm_conn_param p = { .qp_num = 0x777 };
 	struct cm_id *c;
@@ -279,12 +279,12 @@ START_TEST(faults_travel)
 		c->src = ip4(0);
 		c->dst = ip4(PORT);
 		c->cma = CMA_ROUTE_RESOLVED;
-		ck_assert_int_eq(cm_connect_lost(&cm, c, &p, &no_ece), 0);
+		ck_assert_int_eq(cm_connect_fail(&cm, c, &p, &no_ece), 0);
 		travels("REQ");
 		if (!i)
-			cm_lost_rejected(&cm, c, 17);
+			cm_fail_rejected(&cm, c, 17);
 		else
-			cm_lost_unreachable(&cm, c, -ETIMEDOUT);
+			cm_fail_unreachable(&cm, c, -ETIMEDOUT);
 		ck_assert(i || field(0, MAD_REJ_reason) == 17);
 		travels(i ? "" : "REJ");
 	}
@@ -293,7 +293,7 @@ START_TEST(faults_travel)
 END_TEST
 
 /* A request that is parked while the port is down has not been sent. */
-START_TEST(port_is_down_and_nothing_travels)
+START_TEST(no_message_while_port_down)
 {
 	uint32_t next = 0;
 	struct cm_id *c;
@@ -314,15 +314,15 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("cm_travels");
+	Suite *s = suite_create("cm_sent");
 
-	add(s, connection_travels);
-	add(s, destruction_travels);
-	add(s, rejection_travels);
-	add(s, datagrams_travel);
-	add(s, death_travels);
-	add(s, unknown_connection_travels);
-	add(s, faults_travel);
-	add(s, port_is_down_and_nothing_travels);
+	add(s, messages_of_connection);
+	add(s, messages_of_destroy);
+	add(s, messages_of_reject);
+	add(s, messages_of_sidr);
+	add(s, messages_for_dead_peer);
+	add(s, messages_of_unknown_connection);
+	add(s, messages_of_faults);
+	add(s, no_message_while_port_down);
 	return run_suite(s);
 }

@@ -14,7 +14,7 @@
  * For a QP with an SRQ.  The caller has waited until no requester uses the QP
  * (quiesce.h), and holds qp->lock.
  */
-void taken_flush(struct urxe_qp *qp);
+void stored_receive_flush(struct urxe_qp *qp);
 
 /*
  * For an XRC target QP, or another handle of one, that lives in context p.
@@ -22,4 +22,4 @@ void taken_flush(struct urxe_qp *qp);
  * does not exit its critical section soon (quiesce_try()), nothing is done,
  * and the socket owner completes the receive.  qp->lock is held.
  */
-void taken_flush_target(struct urxe_qp *qp, struct urxe_peer *p);
+void stored_receive_flush_target(struct urxe_qp *qp, struct urxe_peer *p);

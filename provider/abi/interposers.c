@@ -29,7 +29,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct pabi_ops entered;
 static int refused; /* -errno of an interposer that was not installed */
 
-static void rooms_enter(void)
+static void interposers_install(void)
 {
 	const struct adversary *a = adversary_of_process();
 	struct faults *f = faults_of_process();
@@ -52,8 +52,8 @@ static void rooms_enter(void)
  * Report an invalid environment variable, even without URXE_LOG, and fail: a
  * program must not run without the interposer that the user requested.
  */
-static const struct pabi_ops *rooms_refuse(const char *variable,
-					   const char *why)
+static const struct pabi_ops *interposers_refuse(const char *variable,
+						 const char *why)
 {
 	int saved = errno;
 
@@ -62,21 +62,21 @@ static const struct pabi_ops *rooms_refuse(const char *variable,
 	return urxe_fail(-EINVAL, variable);
 }
 
-const struct pabi_ops *rooms_ops(void)
+const struct pabi_ops *interposers_ops(void)
 {
 	struct faults *f = faults_of_process();
 	int err;
 
 	if (!adversary_of_process())
-		return rooms_refuse("URXE_ADVERSARY", adversary_why());
+		return interposers_refuse("URXE_ADVERSARY", adversary_why());
 	if (!f)
-		return rooms_refuse("URXE_FAULTS", faults_why());
+		return interposers_refuse("URXE_FAULTS", faults_why());
 	if (*wire_why())
-		return rooms_refuse("URXE_WIRE", wire_why());
+		return interposers_refuse("URXE_WIRE", wire_why());
 	err = f->n ? fault_open(f) : 0;
 	if (err)
 		return urxe_fail(-err, "opening the device");
-	pthread_once(&once, rooms_enter);
+	pthread_once(&once, interposers_install);
 	if (refused)
 		return urxe_fail(
 			refused,
@@ -84,7 +84,7 @@ const struct pabi_ops *rooms_ops(void)
 	return &entered;
 }
 
-void rooms_opened(struct urxe_context *ctx)
+void interposers_opened(struct urxe_context *ctx)
 {
 	const struct adversary *a = adversary_of_process();
 	struct faults *f = faults_of_process();
@@ -97,12 +97,12 @@ void rooms_opened(struct urxe_context *ctx)
 	wire_opened(ctx);
 }
 
-void rooms_closing(struct urxe_context *ctx)
+void interposers_closing(struct urxe_context *ctx)
 {
 	wire_closing(ctx);
 }
 
-void rooms_after_fork(struct urxe_context *ctx)
+void interposers_after_fork(struct urxe_context *ctx)
 {
 	wire_after_fork(ctx);
 }

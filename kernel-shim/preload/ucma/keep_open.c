@@ -8,9 +8,10 @@
  * the urxe device and keeps it open until it exits.  This is needed only if
  * the wire is on (URXE_WIRE).
  *
- * ucma_listens() is called by the LISTEN command, with the tables locked.
- * ucma_hear() is called after each command, without the lock and outside of
- * the shim, since opening a device calls the wrapped functions again.
+ * ucma_note_listen() is called by the LISTEN command, with the tables locked.
+ * ucma_keep_device_open() is called after each command, without the lock and
+ * outside of the shim, since opening a device calls the wrapped functions
+ * again.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,9 +25,9 @@
 
 static _Atomic bool listens;
 /* Process that opened the device; a child opens its own after fork. */
-static _Atomic int heard_by;
+static _Atomic int opened_by;
 
-void ucma_listens(void)
+void ucma_note_listen(void)
 {
 	union cm_addr wire;
 
@@ -58,15 +59,15 @@ static void device_open(void)
 	dlclose(verbs);
 }
 
-void ucma_hear(void)
+void ucma_keep_device_open(void)
 {
 	const int self = getpid();
 	int pid, saved = errno;
 
 	if (likely(!load_relaxed(&listens)))
 		return;
-	pid = load_relaxed(&heard_by);
-	if (pid != self && cas_acq_rel(&heard_by, &pid, self))
+	pid = load_relaxed(&opened_by);
+	if (pid != self && cas_acq_rel(&opened_by, &pid, self))
 		device_open();
 	errno = saved;
 }

@@ -2,7 +2,7 @@
 /*
  * Packet loss, duplication, delay and damage on transmit, if fault rules or
  * the adversary apply to packets.  The decision function is installed as
- * wire_fate (wire/sender.h) and runs in any sending thread.
+ * wire_tx_fault (wire/sender.h) and runs in any sending thread.
  */
 #pragma once
 
@@ -10,4 +10,4 @@
  * Install the decision function.  Called once in a process, before the first
  * packet.
  */
-void fate_begin(void);
+void tx_fault_begin(void);

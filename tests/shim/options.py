@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""knobs.py URXE SOURCE_ROOT: check that the options of the adversary, with their
+"""options.py URXE SOURCE_ROOT: check that the options of the adversary, with their
 defaults in both levels, are the same in the help of the command, in urxe(1) and in
 docs/adversary.md."""
 import pathlib
@@ -40,5 +40,5 @@ for row in rows:
 code = "".join(path.read_text() for folder in ("provider", "kernel-shim")
                for path in (root / folder).rglob("*.c"))
 for name, *_ in knobs:
-    expect(re.search(rf"\bKNOB_{name}\b", code), f"KNOB_{name} is not used in the code")
+    expect(re.search(rf"\bKNOB_{name}\b", code), f"ADV_{name} is not used in the code")
 sys.exit(1 if failures else 0)

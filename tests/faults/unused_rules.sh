@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# told.sh URXE CLIENT: urxe run reports faults that never struck, and how often their
+# unused_rules.sh URXE CLIENT: urxe run reports faults that never struck, and how often their
 # rules matched, in one and in several processes.
 set -u
 URXE=$1

@@ -83,7 +83,7 @@ static void expect_rest(struct duo *d)
  * ERR flushes the outstanding WRs, in order, and the device accesses no
  * buffer any more.
  */
-START_TEST(to_error)
+START_TEST(error_flushes_in_order)
 {
 	struct duo d;
 
@@ -97,7 +97,7 @@ START_TEST(to_error)
 END_TEST
 
 /* After RESET, the slots of the outstanding WRs are used by other WRs. */
-START_TEST(reset)
+START_TEST(reset_discards_wrs)
 {
 	unsigned int i;
 	struct duo d;
@@ -120,7 +120,7 @@ START_TEST(reset)
 END_TEST
 
 /* After ibv_destroy_qp() the device accesses no buffer any more. */
-START_TEST(destroy)
+START_TEST(destroy_ends_access)
 {
 	struct duo d;
 
@@ -169,7 +169,7 @@ START_TEST(peer_is_killed)
 END_TEST
 
 /* SQD: WRs that were started are completed, then the event is raised. */
-START_TEST(drained)
+START_TEST(sq_drained)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD,
 				    .en_sqd_async_notify = 1 };
@@ -211,7 +211,7 @@ static double watch_memory(int i)
 }
 
 /* A program that polls memory rather than the CQ gets its data. */
-START_TEST(memory_is_watched)
+START_TEST(poll_memory)
 {
 	int i;
 
@@ -246,7 +246,7 @@ static double sleep_for_event(int i)
 }
 
 /* A thread that sleeps on a completion channel is woken. */
-START_TEST(channel_wakes)
+START_TEST(completion_channel_wakes)
 {
 	int i;
 
@@ -259,7 +259,7 @@ END_TEST
 /*
  * A message that is sent before its receive is posted completes afterwards.
  */
-START_TEST(send_first)
+START_TEST(send_before_receive)
 {
 	unsigned int i;
 	struct duo d;
@@ -366,7 +366,7 @@ static void serve_stopped(struct duo *d)
 }
 
 /* A WR that is parked (RNR) during a fork is sent once, by the parent. */
-START_TEST(fork_when_parked)
+START_TEST(fork_with_parked_wr)
 {
 	struct duo d;
 	pid_t pid;
@@ -494,7 +494,7 @@ static void fill_list(struct duo *d, struct ibv_mw *mw, const struct wrong *how,
  * Local operations and others complete in the order of the queue.  WRs before
  * the failing one succeed, WRs behind it are flushed.
  */
-START_TEST(before_an_error)
+START_TEST(wrs_before_an_error_succeed)
 {
 	const struct wrong *how = &wrong[_i / 2];
 	struct opts o = default_opts();
@@ -527,19 +527,19 @@ int main(void)
 {
 	Suite *s = suite("adversary, ends");
 
-	add(s, to_error);
+	add(s, error_flushes_in_order);
 	add(s, local_operations);
-	add_loop(s, before_an_error, 6);
-	add(s, reset);
-	add(s, destroy);
+	add_loop(s, wrs_before_an_error_succeed, 6);
+	add(s, reset_discards_wrs);
+	add(s, destroy_ends_access);
 	add_loop(s, peer_is_destroyed, WHERE_COUNT);
 	add(s, peer_is_killed);
-	add(s, drained);
-	add(s, memory_is_watched);
-	add(s, channel_wakes);
-	add_loop(s, send_first, WHERE_COUNT);
+	add(s, sq_drained);
+	add(s, poll_memory);
+	add(s, completion_channel_wakes);
+	add_loop(s, send_before_receive, WHERE_COUNT);
 	add(s, fork_in_flight);
 	add(s, fork_and_post);
-	add_loop(s, fork_when_parked, 2);
+	add_loop(s, fork_with_parked_wr, 2);
 	return run(s);
 }

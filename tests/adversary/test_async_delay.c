@@ -62,7 +62,7 @@ static bool is_late(struct last_wqe *l)
 }
 
 /* With "async", an event is raised after the state change it announces. */
-START_TEST(events_are_late)
+START_TEST(option_async)
 {
 	struct last_wqe l;
 	int i;
@@ -78,7 +78,7 @@ START_TEST(events_are_late)
 END_TEST
 
 /* Without "async" it is readable at once. */
-START_TEST(without_they_are_not)
+START_TEST(no_delay_without_async)
 {
 	struct last_wqe l;
 	int i;
@@ -106,7 +106,7 @@ static void do_wait(struct node *b, void *arg)
 }
 
 /* A delayed event that a peer caused wakes a thread in epoll_wait(). */
-START_TEST(of_a_peer)
+START_TEST(delayed_event_of_a_peer)
 {
 	struct opts o = default_opts();
 	struct duo d;
@@ -181,7 +181,7 @@ static void do_start(struct node *b, void *arg)
  * Port events: each one is delivered, and the last one corresponds to the
  * state of the port.
  */
-START_TEST(of_the_port)
+START_TEST(delayed_port_events)
 {
 	static const enum ibv_event_type type[] = { IBV_EVENT_PORT_ERR,
 						    IBV_EVENT_PORT_ACTIVE,
@@ -264,7 +264,7 @@ static double read_many(int i)
  * An event that did not fit is delivered when the others are read, not only
  * by the periodic check of the service thread, after 1 s.
  */
-START_TEST(channels_do_not_wait)
+START_TEST(queued_event_delivered_at_read)
 {
 	int i;
 
@@ -278,7 +278,7 @@ END_TEST
  * If the object is destroyed before its delayed event is delivered, the
  * descriptor does not become readable.
  */
-START_TEST(destroyed_before_it_comes)
+START_TEST(destroy_removes_delayed_event)
 {
 	struct last_wqe l;
 	int i;
@@ -316,7 +316,7 @@ static void orphan(struct last_wqe *l, int parent, int report)
  * After a fork the child may be the only process that has the context.  It
  * has no service thread; its delayed events are delivered nevertheless.
  */
-START_TEST(after_a_fork)
+START_TEST(delayed_events_after_fork)
 {
 	int life[2], report[2];
 	struct last_wqe l;
@@ -348,12 +348,12 @@ int main(void)
 {
 	Suite *s = suite("late");
 
-	add(s, events_are_late);
-	add(s, without_they_are_not);
-	add_loop(s, of_a_peer, WHERE_COUNT);
-	add_loop(s, of_the_port, 2);
-	add(s, channels_do_not_wait);
-	add(s, destroyed_before_it_comes);
-	add(s, after_a_fork);
+	add(s, option_async);
+	add(s, no_delay_without_async);
+	add_loop(s, delayed_event_of_a_peer, WHERE_COUNT);
+	add_loop(s, delayed_port_events, 2);
+	add(s, queued_event_delivered_at_read);
+	add(s, destroy_removes_delayed_event);
+	add(s, delayed_events_after_fork);
 	return run(s);
 }
