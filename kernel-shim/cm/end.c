@@ -522,8 +522,8 @@ static uint64_t id_sleep(const struct cm_id *id, const struct cm_chan *far,
  * Return the channel of the peer, or of the listener at which @id is parked,
  * if it belongs to another process than @pid; else NULL.
  */
-static struct cm_chan *peer_chan_elsewhere(struct cm *cm,
-					   const struct cm_id *id, int32_t pid)
+static struct cm_chan *
+peer_chan_of_other_process(struct cm *cm, const struct cm_id *id, int32_t pid)
 {
 	struct cm_id *other =
 		cm_deref(cm, id->flags & CM_F_PARKED ? id->listener : id->peer);
@@ -542,7 +542,7 @@ static struct cm_chan *chan_to_watch(struct cm *cm, const struct cm_id *id,
 				     struct cm_chan *own, int32_t pid)
 {
 	if (own->pid == pid)
-		return peer_chan_elsewhere(cm, id, pid);
+		return peer_chan_of_other_process(cm, id, pid);
 	return cm_is_remote(id) && id->cm != CM_IDLE ? own : NULL;
 }
 

@@ -117,7 +117,7 @@ int cm_port_exclusive(struct cm *cm, struct cm_id *id)
 	return port_check(cm, id, id->bound_ps, cm_addr_port(&id->src), false);
 }
 
-static bool port_taken(struct cm *cm, uint16_t ps, uint16_t port)
+static bool port_is_bound(struct cm *cm, uint16_t ps, uint16_t port)
 {
 	const struct cm_id *o;
 
@@ -154,7 +154,7 @@ static uint16_t port_choose(struct cm *cm, uint16_t ps)
 	for (n = 0; n < range; n++) {
 		uint16_t port = (uint16_t)(low + (at + n) % range);
 
-		if (!port_taken(cm, ps, port))
+		if (!port_is_bound(cm, ps, port))
 			return port;
 	}
 	return 0;

@@ -29,7 +29,7 @@
 #include "cm.h"
 #include "shared/cq_ring.h"
 
-#define LOOK_BACK 4096 /* entries searched, of all QPs and opcodes */
+#define SEARCH_MAX 4096 /* entries searched, of all QPs and opcodes */
 
 /* Snapshot of a CQ in the arena of a context. */
 struct ring {
@@ -117,7 +117,7 @@ static bool ring_find_recv(const struct ring *r, uint32_t qpn, uint32_t *pos)
 	struct urxe_cqe e;
 	uint32_t n, p;
 
-	for (n = 0, p = r->tail; p != r->head && n <= r->mask && n < LOOK_BACK;
+	for (n = 0, p = r->tail; p != r->head && n <= r->mask && n < SEARCH_MAX;
 	     n++) {
 		if (!ring_entry(r, --p, &e))
 			return false;

@@ -104,7 +104,7 @@ void cm_wire_send(struct urxe_fabric *f, const struct cm_id *from,
  * Return the response timeout in ns: for a REP the peer's, from its REQ, else
  * CM_WIRE_TIMEOUT.
  */
-static uint64_t most_ns(const struct cm_id *id)
+static uint64_t response_timeout_ns(const struct cm_id *id)
 {
 	return 4096ull << (id->cm == CM_REP_SENT ? 8u + id->cm_timeout :
 						   CM_WIRE_TIMEOUT);
@@ -116,7 +116,7 @@ static uint64_t most_ns(const struct cm_id *id)
  */
 static uint64_t wait_ns(const struct cm_id *id, unsigned int tries)
 {
-	return cm_min(FIRST_NS << cm_min(tries, 8), most_ns(id));
+	return cm_min(FIRST_NS << cm_min(tries, 8), response_timeout_ns(id));
 }
 
 /*
@@ -132,7 +132,7 @@ static bool may_wait_longer(const struct cm_id *id)
 
 	for (i = 0; i <= id->tries + 1u; i++)
 		spent += wait_ns(id, i);
-	return spent <= most_ns(id) * (retries + 1);
+	return spent <= response_timeout_ns(id) * (retries + 1);
 }
 
 void cm_wire_wait(struct cm *cm, struct cm_id *id)

@@ -289,8 +289,8 @@ static void refuse(struct cm *cm, const struct cm_message *l, uint32_t comm_id,
 }
 
 /* Handle a duplicate REQ: its response was lost or is delayed. */
-static void got_req_again(struct cm *cm, const struct cm_message *l,
-			  struct cm_id *id)
+static void got_req_duplicate(struct cm *cm, const struct cm_message *l,
+			      struct cm_id *id)
 {
 	switch (id->cm) {
 	case CM_REQ_RCVD: /* not accepted or rejected yet */
@@ -314,7 +314,7 @@ static void got_req(struct cm *cm, const struct cm_message *l)
 	int err;
 
 	if (id) {
-		got_req_again(cm, l, id);
+		got_req_duplicate(cm, l, id);
 		return;
 	}
 	client = client_of_req(l);
@@ -334,8 +334,8 @@ static void got_req(struct cm *cm, const struct cm_message *l)
  * Repeat the SIDR_REP if this request was answered before.  Return whether it
  * was.
  */
-static bool reply_sidr_again(struct cm *cm, const struct cm_message *l,
-			     uint32_t comm_id)
+static bool repeat_sidr_rep(struct cm *cm, const struct cm_message *l,
+			    uint32_t comm_id)
 {
 	const struct cm_id *id;
 
@@ -356,7 +356,7 @@ static void got_sidr_req(struct cm *cm, const struct cm_message *l)
 	int err;
 
 	if (cm_device_is_down(cm) || passive_id_of_req(cm, l, comm_id) ||
-	    reply_sidr_again(cm, l, comm_id))
+	    repeat_sidr_rep(cm, l, comm_id))
 		return;
 	client.qp_type = CM_QPT_UD;
 	/* the GIDs as the client sees them */
@@ -401,8 +401,8 @@ static void refuse_rep(struct cm *cm, const struct cm_message *l,
  * Handle a REP that no id in CM_REQ_SENT expects.  @id: the id that it is
  * addressed to, or NULL.
  */
-static void got_rep_late(struct cm *cm, const struct cm_message *l,
-			 const struct cm_id *id)
+static void got_rep_unexpected(struct cm *cm, const struct cm_message *l,
+			       const struct cm_id *id)
 {
 	if (id && id->cm == CM_ESTABLISHED)
 		cm_sent_rtu(cm, id); /* the RTU was lost */
@@ -435,7 +435,7 @@ static void got_rep(struct cm *cm, const struct cm_message *l)
 	};
 
 	if (!id || id->cm != CM_REQ_SENT) {
-		got_rep_late(cm, l, id);
+		got_rep_unexpected(cm, l, id);
 		return;
 	}
 	server.qpn = get(l, id->qp_type == CM_QPT_XRC_SEND ?

@@ -46,7 +46,7 @@ static int robust_wait(struct urxe_fabric *f, struct robust_lock *l,
 		    !cas_relaxed(&l->word, &word, word | ROBUST_WAITERS))
 			continue;
 		word |= ROBUST_WAITERS;
-		futex_wait(&l->word, word, ROBUST_LOOK_NS);
+		futex_wait(&l->word, word, ROBUST_CHECK_NS);
 		if (load_relaxed(&l->word) != word)
 			continue;
 		if (robust_holder_is_dead(f, word) &&

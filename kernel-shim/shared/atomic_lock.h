@@ -11,21 +11,21 @@
  *   - shared memory may be registered by several processes at several
  *     addresses, which have only the offset in the page in common.
  *
- * A lock is a word: owner, the id of a process (32) | doubted (1) | turn
+ * A lock is a word: owner, the id of a process (32) | suspect (1) | turn
  * (31).  turn counts up whenever the lock is taken or released, against ABA.
  *
  *	lock		owner 0 -> id, acquire
  *	unlock		id -> 0, release
  *	take over	id of a dead process -> own id, acquire
- *	mark doubted	the word did not change for ATOMIC_TIMEOUT_NS: set
- *			`doubted`
+ *	mark suspect	the word did not change for ATOMIC_TIMEOUT_NS: set
+ *			`suspect`
  *
  * A requester that maps the word uses the CPU's atomics, under the same lock.
  * Device memory needs no lock unless urxe_dev.atomics_divided is set.
  *
  * engine/exec/atomics.c has the operations.  No requester waits long for a
  * holder that is stopped.  The first one waits for ATOMIC_TIMEOUT_NS and marks
- * the lock doubted.  A requester that finds a doubted lock gets no response, so
+ * the lock suspect.  A requester that finds a suspect lock gets no response, so
  * the timers of its QP count.  The lock cannot be taken from a live holder,
  * because its write may still follow.
  */
@@ -40,7 +40,7 @@
 #define ATOMIC_COUNT_ONE (1ull << 33)
 /*
  * The word that follows @word: held by process @id, and free.  Both increment
- * turn and clear doubted.
+ * turn and clear suspect.
  */
 #define ATOMIC_HELD(word, id) \
 	(((word) & ~(ATOMIC_COUNT_ONE - 1)) + ATOMIC_COUNT_ONE + (id))

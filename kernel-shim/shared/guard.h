@@ -166,7 +166,7 @@ static inline bool guard_group_is_busy(const _Atomic uint64_t *group)
 
 /*
  * Store GUARD_RECHECK(n).  On success the caller scans the guards and, if
- * none is raised, passes *doubt to guard_group_idle().  False: the word has
+ * none is raised, passes *word to guard_group_idle().  False: the word has
  * changed.
  */
 static inline bool guard_group_recheck(_Atomic uint64_t *group,

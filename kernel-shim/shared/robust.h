@@ -30,7 +30,7 @@
  * damaged word names no live process and is taken over likewise.
  *
  * No waiter depends on a wakeup by a process that may be dead: each checks
- * again every ROBUST_LOOK_NS.  It then detects a dead holder, and also a lock
+ * again every ROBUST_CHECK_NS.  It then detects a dead holder, and also a lock
  * that was released to a sleeper that was killed before it took it.
  *
  * tests/model/robust.pml checks this.
@@ -51,6 +51,6 @@ struct robust_lock {
 };
 
 #define ROBUST_WAITERS (1u << 31)
-#define ROBUST_LOOK_NS 10000000ull
+#define ROBUST_CHECK_NS 10000000ull
 /* far longer than any critical section of a process that runs */
 #define ROBUST_TIMEOUT_NS 2000000000ull

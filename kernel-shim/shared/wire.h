@@ -135,7 +135,7 @@ struct urxe_wire_atomic {
 	uint32_t msn;
 };
 #define URXE_WIRE_DONE 0x80000000u
-#define URXE_WIRE_AGAIN 0x40000000u
+#define URXE_WIRE_BEGUN 0x40000000u
 
 struct urxe_wire_responder {
 	_Atomic uint32_t step; /* 1: in a step that must not be repeated */

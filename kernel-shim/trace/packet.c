@@ -11,7 +11,7 @@ static uint32_t wanted; /* bytes of each payload to record */
  * Return how many bytes of p to record.  A packet without payload and a
  * message of the CM contain no data of a QP's WRs and are recorded whole.
  */
-static uint32_t packet_shown(const struct wire_watched *p)
+static uint32_t packet_recorded_bytes(const struct wire_watched *p)
 {
 	const unsigned int parts =
 		p->bytes < WIRE_BTH_BYTES ? 0 : wire_parts(*p->bth);
@@ -58,7 +58,7 @@ static uint32_t packet_icrc(const struct wire_watched *p)
 static void record_packet(uint64_t when, const struct wire_watched *p)
 {
 	const struct wire_path *path = p->path;
-	const uint32_t shown = packet_shown(p), qpn = packet_qpn(p);
+	const uint32_t shown = packet_recorded_bytes(p), qpn = packet_qpn(p);
 	uint32_t off = 0, n;
 	uint64_t v[TRACE_VALUES] = {
 		[TRACE_PACKET_IN] = p->in,

@@ -18,7 +18,7 @@
 
 #define PORT_DISCARD 9
 #define ANSWER_BYTES 16384
-#define LOOK_MS 100 /* interval of checks without a notification */
+#define CHECK_MS 100 /* interval of checks without a notification */
 #define NETLINK_MS 1000 /* timeout of a reply; the kernel replies at once */
 
 /* The next hop: the destination, or a router on the route to it. */
@@ -376,7 +376,8 @@ int neighbour_wait(const uint8_t gid[16], const uint8_t from[16],
 			err = -ETIMEDOUT;
 			break;
 		}
-		wait_for(fd, (int)(end - now < LOOK_MS ? end - now : LOOK_MS));
+		wait_for(fd,
+			 (int)(end - now < CHECK_MS ? end - now : CHECK_MS));
 		drain(fd);
 	}
 	if (fd >= 0)

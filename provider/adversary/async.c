@@ -19,7 +19,7 @@ static const struct adversary *with;
  * ms to 3.2 ms, where each doubling is half as likely. Called by
  * event_resend().
  */
-static uint64_t async_late(struct urxe_context *ctx)
+static uint64_t async_delay(struct urxe_context *ctx)
 {
 	struct object_seed *m =
 		object_seed_find(with, OBJECT_CONTEXT, to_ibv(ctx));
@@ -33,7 +33,7 @@ static uint64_t async_late(struct urxe_context *ctx)
 void async_begin(struct ibv_context *ibctx)
 {
 	if (with->option[ADV_async])
-		event_make_late(to_uctx(ibctx), async_late);
+		event_delay_async(to_uctx(ibctx), async_delay);
 }
 
 void async_wrap(const struct adversary *a)

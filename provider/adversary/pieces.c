@@ -83,7 +83,7 @@ void pieces_cut(struct pieces *p, struct random_stream c, uint64_t addr,
 	pieces_shuffle(p, c);
 }
 
-void pieces_again(struct pieces *p, struct random_stream c)
+void pieces_restart(struct pieces *p, struct random_stream c)
 {
 	pieces_shuffle(p, c);
 	p->next = 0;

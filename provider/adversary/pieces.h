@@ -31,7 +31,7 @@ struct pieces {
 void pieces_cut(struct pieces *p, struct random_stream c, uint64_t addr,
 		uint64_t len, bool lines);
 /* Start over with the same pieces, in another order unless p->lines. */
-void pieces_again(struct pieces *p, struct random_stream c);
+void pieces_restart(struct pieces *p, struct random_stream c);
 
 static inline bool pieces_left(const struct pieces *p)
 {

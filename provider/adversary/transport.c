@@ -97,7 +97,7 @@ static void adv_wr_forget(struct adv_wr *m)
 /* ------------------------------------------------------- options of a WR */
 
 /* Purposes of the random numbers of one option and one WR. */
-enum { DRAW_APPLIES, DRAW_AMOUNT, DRAW_PIECES, DRAW_AGAIN };
+enum { DRAW_APPLIES, DRAW_AMOUNT, DRAW_PIECES, DRAW_RESTART };
 
 static bool draw_option(const struct transport *c, const struct adv_wr *m,
 			enum adversary_option option)
@@ -430,7 +430,8 @@ static void adv_wr_moved(const struct transport *c, struct adv_wr *m)
 {
 	if (m->plan.reread) { /* duplicate READ: IB 9.7.5.1 */
 		m->plan.reread = false;
-		pieces_again(&m->pieces, random_part(m->random, DRAW_AGAIN));
+		pieces_restart(&m->pieces,
+			       random_part(m->random, DRAW_RESTART));
 		m->due = c->tick + draw_delay(c, m, ADV_reread);
 		return;
 	}

@@ -173,7 +173,7 @@ static void unmapped_gone(const char *call, const void *at, size_t len,
  * Do the pages stay the same?  MADV_DONTNEED of a shared mapping does not
  * replace the pages: they are those of the file.
  */
-static bool is_still_there(const struct gone *g)
+static bool is_still_mapped(const struct gone *g)
 {
 	struct vma file;
 
@@ -191,7 +191,7 @@ static void gone_report(struct gone *g)
 		.at_is = "unmapped",
 	};
 
-	if (is_still_there(g))
+	if (is_still_mapped(g))
 		return;
 	finding_report(
 		&f,

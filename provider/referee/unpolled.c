@@ -132,8 +132,8 @@ static int32_t unacked(const struct shadow *s)
  * If another CQ has the opposite imbalance of that of CQ s (n), format a hint
  * that the program acknowledged the wrong CQ.  Otherwise return "".
  */
-static const char *acked_elsewhere(const struct shadow *s, int32_t n,
-				   char text[160])
+static const char *acked_wrong_cq(const struct shadow *s, int32_t n,
+				  char text[160])
 {
 	char name[FINDING_NAME];
 	const struct shadow *o;
@@ -164,7 +164,7 @@ static void unacked_beyond(const struct finding *f, const struct shadow *s,
 	char text[160];
 
 	finding_report(f, "%d more events were acknowledged than delivered%s",
-		       -n, acked_elsewhere(s, n, text));
+		       -n, acked_wrong_cq(s, n, text));
 }
 
 void unacked_check(const struct shadow *s, bool at_exit)
@@ -179,7 +179,7 @@ void unacked_check(const struct shadow *s, bool at_exit)
 	f.at_exit = at_exit && n > 0;
 	if (n > 0)
 		finding_report(&f, "%d events were never acknowledged%s", n,
-			       acked_elsewhere(s, n, text));
+			       acked_wrong_cq(s, n, text));
 	else if (n < 0)
 		unacked_beyond(&f, s, n);
 }
@@ -275,7 +275,7 @@ void unacked_wait(struct shadow *s)
 		finding_report(
 			&f,
 			"the destroy verb waits forever for the acknowledgement of %d event%s%s",
-			n, n == 1 ? "" : "s", acked_elsewhere(s, n, text));
+			n, n == 1 ? "" : "s", acked_wrong_cq(s, n, text));
 	} else {
 		f.rule = RULE_event_unacked;
 		unacked_beyond(&f, s, n);

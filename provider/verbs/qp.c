@@ -50,7 +50,7 @@ static int qp_check_cap(const struct ibv_qp_cap *cap, bool has_rq)
 {
 	const struct {
 		const char *name;
-		uint32_t value, most;
+		uint32_t value, max;
 	} limit[] = {
 		{ "max_send_wr", cap->max_send_wr, URXE_MAX_QP_WR },
 		{ "max_recv_wr", has_rq ? cap->max_recv_wr : 0,
@@ -63,10 +63,10 @@ static int qp_check_cap(const struct ibv_qp_cap *cap, bool has_rq)
 	size_t i;
 
 	for (i = 0; i < sizeof(limit) / sizeof(*limit); i++)
-		if (limit[i].value > limit[i].most)
+		if (limit[i].value > limit[i].max)
 			return fabric_fail(
 				EINVAL, "cap.%s is %u, and must be at most %u",
-				limit[i].name, limit[i].value, limit[i].most);
+				limit[i].name, limit[i].value, limit[i].max);
 	return 0;
 }
 

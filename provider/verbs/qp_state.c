@@ -157,25 +157,25 @@ static int qp_check_transition(const struct urxe_qp *qp, enum ibv_qp_state from,
 struct range {
 	int bit;
 	const char *name;
-	uint32_t value, least, most;
+	uint32_t value, min, max;
 };
 
 static int qp_check_range(const struct urxe_qp *qp, const struct range *r,
 			  int mask)
 {
-	if (!(mask & r->bit) || (r->value >= r->least && r->value <= r->most))
+	if (!(mask & r->bit) || (r->value >= r->min && r->value <= r->max))
 		return 0;
 	urxe_why("ibv_modify_qp: QP 0x%x: %s is %u, and must be %u to %u",
-		 qp->qpn, r->name, r->value, r->least, r->most);
+		 qp->qpn, r->name, r->value, r->min, r->max);
 	return EINVAL;
 }
 
 static int qp_check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 			   int mask)
 {
-#define RANGE(bit, field, least, most)                      \
-	{                                                   \
-		IBV_QP_##bit, #field, a->field, least, most \
+#define RANGE(bit, field, min, max)                      \
+	{                                                \
+		IBV_QP_##bit, #field, a->field, min, max \
 	}
 	const struct range ranges[] = {
 		RANGE(PORT, port_num, 1, 1),

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# stock.sh [-c CMSTAT] [-n SEEDS] [-f FIRST] [-k KNOBS] [-r] [-v] [GROUP...]
+# stock.sh [-c CMSTAT] [-n SEEDS] [-f FIRST] [-k OPTIONS] [-r] [-v] [GROUP...]
 #
 # Run stock programs under the adversary, each with the seeds FIRST (1) to
 # FIRST+SEEDS-1 (2): they must end, with correct data.  The groups are pingpong, rping,
@@ -12,7 +12,7 @@
 # -r also runs them under the referee, which must report nothing except the findings
 # in tests/referee/stock.supp.  -n 0 is one run without the adversary.
 #
-# KNOBS are options as in URXE_ADVERSARY, for all programs.  Options after the name of
+# OPTIONS are options as in URXE_ADVERSARY, for all programs.  Options after the name of
 # a program are turned off for it, as it depends on a guarantee that they remove;
 # docs/adversary.md has the reasons.
 # shellcheck source=tests/clients/lib.sh
@@ -44,11 +44,11 @@ groups=("$@")
 [[ ${groups[*]} != all ]] || groups=(pingpong rping cm perftest ucx libfabric
 	fio openmpi pyverbs qperf events)
 
-# seeded NAME KNOBS COMMAND...: run COMMAND, which reports like check of lib.sh, with
+# seeded NAME OPTIONS COMMAND...: run COMMAND, which reports like check of lib.sh, with
 # each seed, and print a line of the table.
 seeded()
 {
-	local name=$1 knobs=$2 bad=() runs=() seed begun=$SECONDS
+	local name=$1 options=$2 bad=() runs=() seed begun=$SECONDS
 	shift 2
 
 	for ((seed = first; seed < first + seeds; seed++)); do
@@ -59,7 +59,7 @@ seeded()
 		next_port
 		(
 			[[ $seed == none ]] ||
-				export URXE_ADVERSARY=$seed$all_knobs$knobs
+				export URXE_ADVERSARY=$seed$all_knobs$options
 			"$@"
 		) >"$work/said" 2>&1
 		grep -q '^ok: ' "$work/said" &&
@@ -67,7 +67,7 @@ seeded()
 		bad+=("$seed")
 		cat "$work/said"
 	done
-	printf '%-38s %-24s %d of %d, %d s%s\n' "$name" "${knobs#,}" \
+	printf '%-38s %-24s %d of %d, %d s%s\n' "$name" "${options#,}" \
 		$((${#runs[@]} - ${#bad[@]})) ${#runs[@]} \
 		$((SECONDS - begun)) \
 		"${bad[*]:+, failed with seed ${bad[*]}}"
@@ -97,15 +97,15 @@ absent()
 
 pingpongs()
 {
-	local kind options knobs
+	local kind options options
 
 	want='iters in|^success'
 	for kind in rc uc ud srq xsrq; do
 		absent ibv_${kind}_pingpong && continue
 		# one message is outstanding: after a loss, both ends would wait
 		# forever
-		knobs=
-		[[ $kind != u? ]] || knobs=,loss=0
+		options=
+		[[ $kind != u? ]] || options=,loss=0
 		for options in '-n 200' '-n 200 -e' '-n 200 -c' '-n 100 -c -e'
 		do
 			[[ $options != *-c* || $kind != xsrq ]] || continue
@@ -114,7 +114,7 @@ pingpongs()
 			[[ $kind != xsrq ]] || options=${options#-n 200}
 			options=${options# }
 			# shellcheck disable=SC2086 # the options are words
-			seeded "ibv_${kind}_pingpong $options" "$knobs" \
+			seeded "ibv_${kind}_pingpong $options" "$options" \
 				pingpong $kind $options
 		done
 	done
@@ -293,7 +293,7 @@ ucx() # TLS TEST [OPTIONS...]
 
 ucxs()
 {
-	local tls t knobs=,fill=0
+	local tls t options=,fill=0
 
 	absent ucx_perftest ucx_info && return
 	if ! ucx_has_verbs ||
@@ -309,8 +309,8 @@ ucxs()
 				ucx $tls $t -s 8
 		done
 		# UCX retransmits lost or reordered packets after a long time
-		[[ $tls == rc_v ]] || knobs=$knobs,loss=0,reorder=0
-		seeded "ucx_perftest $tls tag_bw 64 KiB" "$knobs" \
+		[[ $tls == rc_v ]] || options=$options,loss=0,reorder=0
+		seeded "ucx_perftest $tls tag_bw 64 KiB" "$options" \
 			ucx $tls tag_bw -s 65536
 	done
 }

@@ -30,13 +30,13 @@ static void fetch_event(struct node *a)
 	ibv_ack_cq_events(cq, 1);
 }
 
-static void open_armed(struct duo *d, int where, const char *knobs)
+static void open_armed(struct duo *d, int where, const char *options)
 {
 	struct opts o = default_opts();
 	int i;
 
 	o.channel = true;
-	with_knobs(knobs);
+	with_knobs(options);
 	duo_open(d, where, MEM_HEAP, MEM_HEAP, &o);
 	for (i = 0; i < 60; i++)
 		ck_ok(post_recv(&d->a, i, 0, 64));
@@ -201,14 +201,14 @@ START_TEST(no_wakeup_lost)
 END_TEST
 
 /* Return the duration of ten WRITEs and their completions, in ms. */
-static double write_ten(const char *knobs)
+static double write_ten(const char *options)
 {
 	struct opts o = default_opts();
 	struct duo d;
 	double start;
 	int i;
 
-	with_knobs(knobs);
+	with_knobs(options);
 	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	start = now_ms();
 	for (i = 0; i < 10; i++) {
@@ -241,7 +241,7 @@ START_TEST(no_delay_without_slow)
 END_TEST
 
 /* The same with ibv_wr_complete() and ibv_start_poll(). */
-static double write_ten_ex(const char *knobs)
+static double write_ten_ex(const char *options)
 {
 	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 16 };
 	struct ibv_poll_cq_attr start_attr = { 0 };
@@ -259,7 +259,7 @@ static double write_ten_ex(const char *knobs)
 	double start;
 	int i;
 
-	with_knobs(knobs);
+	with_knobs(options);
 	duo_open_unconnected(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	cq = ibv_create_cq_ex(d.a.ctx, &cq_attr);
 	ck_nonnull(cq);

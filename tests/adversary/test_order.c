@@ -20,10 +20,10 @@
 static void open_duo(struct duo *d, int reread)
 {
 	struct opts o = default_opts();
-	char knobs[200];
+	char options[200];
 
-	snprintf(knobs, sizeof(knobs), ADV_OPTIONS, reread);
-	with_knobs(knobs);
+	snprintf(options, sizeof(options), ADV_OPTIONS, reread);
+	with_knobs(options);
 	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 }
 
@@ -312,11 +312,11 @@ END_TEST
 
 /* ------------------------------------------------------- reread, fill */
 
-static void open_with(struct duo *d, const char *knobs, int without)
+static void open_with(struct duo *d, const char *options, int without)
 {
 	struct opts o = default_opts();
 
-	with_knobs(without ? "ticks=16" : knobs);
+	with_knobs(without ? "ticks=16" : options);
 	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 }
 

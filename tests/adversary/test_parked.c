@@ -22,11 +22,11 @@ static void b_hears(struct duo *d)
 	node_connect(&d->b, &d->at_a);
 }
 
-static void open_parked(struct duo *d, const char *knobs)
+static void open_parked(struct duo *d, const char *options)
 {
 	struct opts o = default_opts();
 
-	with_knobs(knobs);
+	with_knobs(options);
 	o.timeout = 17; /* 0.5 s */
 	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 }

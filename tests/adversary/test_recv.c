@@ -34,11 +34,11 @@ static void b_set(struct duo *d, size_t off, size_t len, uint64_t v)
 }
 
 /* Each location of b with each kind of memory. */
-static void open_each(struct duo *d, int i, const char *knobs)
+static void open_each(struct duo *d, int i, const char *options)
 {
 	struct opts o = default_opts();
 
-	with_knobs(knobs);
+	with_knobs(options);
 	duo_open(d, i % WHERE_COUNT, MEM_HEAP, i / WHERE_COUNT, &o);
 }
 #define EACH (WHERE_COUNT * MEM_COUNT)
@@ -203,14 +203,14 @@ START_TEST(invalid_receive_not_filled)
 END_TEST
 
 /* Post 20 receives.  Return the duration in ms. */
-static double post_twenty(const char *knobs)
+static double post_twenty(const char *options)
 {
 	struct opts o = default_opts();
 	struct duo d;
 	double start;
 	int i;
 
-	with_knobs(knobs);
+	with_knobs(options);
 	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	start = now_ms();
 	for (i = 0; i < 20; i++)
@@ -278,13 +278,14 @@ static enum ibv_wc_status send_when_ready(struct duo *d, int i, bool before)
 	return wc.status;
 }
 
-static void open_impatient(struct duo *d, const char *knobs, uint8_t rnr_retry)
+static void open_impatient(struct duo *d, const char *options,
+			   uint8_t rnr_retry)
 {
 	struct opts o = default_opts();
 
 	o.rnr_retry = rnr_retry;
 	o.min_rnr_timer = 24; /* 41 ms: longer than any of these delays */
-	with_knobs(knobs);
+	with_knobs(options);
 	duo_open(d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
 }
 

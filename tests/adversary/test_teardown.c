@@ -27,11 +27,11 @@ static const int ops[] = { IBV_WR_RDMA_WRITE,
 			   IBV_WR_SEND };
 #define OPS 6
 
-static void open_late(struct duo *d, enum where where, const char *knobs)
+static void open_late(struct duo *d, enum where where, const char *options)
 {
 	struct opts o = default_opts();
 
-	with_knobs(knobs);
+	with_knobs(options);
 	o.channel = true;
 	o.timeout = 12;
 	o.retry_cnt = 1;

@@ -15,11 +15,11 @@
 #define LINE 64
 #define NONE "ticks=16"
 
-static void open_with(struct duo *d, const char *knobs, int without)
+static void open_with(struct duo *d, const char *options, int without)
 {
 	struct opts o = default_opts();
 
-	with_knobs(without ? NONE : knobs);
+	with_knobs(without ? NONE : options);
 	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 }
 

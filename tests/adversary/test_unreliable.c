@@ -11,11 +11,11 @@
 #define MESSAGES 60
 #define LEN 64
 
-static struct ibv_ah *open_ud(struct duo *d, const char *knobs, int without)
+static struct ibv_ah *open_ud(struct duo *d, const char *options, int without)
 {
 	struct opts o = default_opts();
 
-	with_knobs(without ? "ticks=16" : knobs);
+	with_knobs(without ? "ticks=16" : options);
 	duo_open_unconnected(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	turn(d, IBV_QPT_UD);
 	return make_ah(&d->a, &d->at_b.gid, 0);
@@ -132,11 +132,11 @@ START_TEST(nothing_overtakes_a_failed_wr)
 }
 END_TEST
 
-static void open_uc(struct duo *d, const char *knobs, int without)
+static void open_uc(struct duo *d, const char *options, int without)
 {
 	struct opts o = default_opts();
 
-	with_knobs(without ? "ticks=16" : knobs);
+	with_knobs(without ? "ticks=16" : options);
 	duo_open_unconnected(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	turn(d, IBV_QPT_UC);
 }

@@ -12,14 +12,14 @@
 #include "../verbs/harness.h"
 
 /* Set these options and no others (seed 7).  "": no adversary. */
-static inline void with_knobs(const char *knobs)
+static inline void with_knobs(const char *options)
 {
 	char text[256];
 
-	if (!*knobs) {
+	if (!*options) {
 		unsetenv("URXE_ADVERSARY");
 		return;
 	}
-	snprintf(text, sizeof(text), "7,none,%s", knobs);
+	snprintf(text, sizeof(text), "7,none,%s", options);
 	setenv("URXE_ADVERSARY", text, 1);
 }

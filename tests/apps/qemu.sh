@@ -38,23 +38,23 @@ machine()
 		-accel tcg -machine pc -m 64 -bios "$work/bios" -qmp stdio "$@" \
 		<"$work/$name.in" >"$work/$name.out" 2>"$work/$name.err" &
 	pid[$name]=$!
-	hear "$name" '"QMP"' && ask "$name" qmp_capabilities &&
+	await_line "$name" '"QMP"' && ask "$name" qmp_capabilities &&
 		ask "$name" migrate-set-capabilities "$(capabilities events)"
 }
 
-# Read from NAME's monitor until a line matches; store it in $heard.
-hear() # NAME PATTERN
+# Read from NAME's monitor until a line matches; store it in $line.
+await_line() # NAME PATTERN
 {
 	local since=$SECONDS
 
 	while [[ $((SECONDS - since)) -lt $LIMIT ]]; do
-		if ! IFS= read -r -t 1 -u "${out[$1]}" heard; then
+		if ! IFS= read -r -t 1 -u "${out[$1]}" line; then
 			kill -0 "${pid[$1]}" 2>/dev/null && continue
 			echo "  the $1 has ended"
 			break
 		fi
-		echo "$heard" >>"$work/$1.log"
-		[[ $heard =~ $2 ]] && return
+		echo "$line" >>"$work/$1.log"
+		[[ $line =~ $2 ]] && return
 	done
 	echo "  no $2 from the $1; its log:"
 	sed 's/^/    /' "$work/$1.log" "$work/$1.err"
@@ -65,7 +65,7 @@ ask() # NAME COMMAND [ARGUMENTS]
 {
 	printf '{"execute": "%s", "arguments": {%s}}\n' "$2" "${3-}" \
 		>&"${in[$1]}"
-	hear "$1" '"(return|error)":' && [[ $heard == *'"return":'* ]]
+	await_line "$1" '"(return|error)":' && [[ $line == *'"return":'* ]]
 }
 
 capabilities() # NAME...
@@ -100,8 +100,8 @@ migrated='"MIGRATION".*"(completed|failed|cancelled)"'
 migrate()
 {
 	ask source migrate "$uri" || return
-	hear source "$migrated" && [[ $heard == *completed* ]] || return
-	hear destination '"RESUME"'
+	await_line source "$migrated" && [[ $line == *completed* ]] || return
+	await_line destination '"RESUME"'
 }
 
 # Dump the counters of the guest: each word is one greater than the previous one,
@@ -177,11 +177,11 @@ slowly()
 {
 	ask source migrate-set-parameters '"max-bandwidth": 4194304' &&
 		ask source migrate "$uri" &&
-		hear source '"MIGRATION".*"active"' || return
+		await_line source '"MIGRATION".*"active"' || return
 	# kill qemu itself: timeout does not forward SIGKILL
 	pkill -9 -P "$(pgrep -P "${pid[destination]}")"
 	wait "${pid[destination]}"
-	hear source "$migrated" && [[ $heard == *failed* ]]
+	await_line source "$migrated" && [[ $line == *failed* ]]
 } 2>/dev/null
 
 destination && source_machine || report $? 'qemu, to be killed'

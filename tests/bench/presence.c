@@ -85,9 +85,10 @@ static const struct {
 	bench_fn fn;
 	uint32_t n;
 } rows[] = {
-	{ "enter + leave, the barrier is the taker's", enter_private, 20000 },
+	{ "enter + leave, the barrier is the destroyer's", enter_private,
+	  20000 },
 	{ "enter + leave, an exchange", enter, 20000 },
-	{ "the taker's barrier", barrier, 200 },
+	{ "the destroyer's barrier", barrier, 200 },
 	{ "ibv_poll_cq of an empty CQ", poll_empty, 20000 },
 	{ "WRITE of 8 B to DM, post + poll", verbs_write_dm, 20000 },
 };

@@ -354,7 +354,7 @@ static void say(struct end *e)
 }
 
 /* Receive one message.  Return false if the receive fails or times out. */
-static bool hear(struct end *e)
+static bool receive_one(struct end *e)
 {
 	socklen_t len = sizeof(e->from);
 
@@ -375,7 +375,7 @@ static int pong(const char *address, bool bare)
 	const struct timeval silence = { SILENCE_MS / 1000, 0 };
 	struct end *e = end_of(address, 0, bare);
 
-	if (!hear(e))
+	if (!receive_one(e))
 		return 1;
 	if (setsockopt(e->w.socket.fd, SOL_SOCKET, SO_RCVTIMEO, &silence,
 		       sizeof(silence)))
@@ -384,7 +384,7 @@ static int pong(const char *address, bool bare)
 		e->w.packet.length = e->w.packet.known =
 			bare ? 8 : e->got.packet.length;
 		say(e);
-	} while (hear(e));
+	} while (receive_one(e));
 	return 0;
 }
 
@@ -400,8 +400,8 @@ static int ping(const char *address, const char *peer, double seconds,
 			 e->w.socket.interface);
 	for (rounds = 0; now(CLOCK_MONOTONIC) < begin + seconds; rounds++) {
 		say(e);
-		if (!hear(e))
-			die("hear");
+		if (!receive_one(e))
+			die("receive");
 	}
 	printf("%-12s %6.2f us half a round trip\n",
 	       bare ? "bare-ping" : "ping",

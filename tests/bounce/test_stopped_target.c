@@ -517,15 +517,15 @@ static struct {
 	pthread_t thread;
 	_Atomic bool drains; /* it posts no more receives */
 	uint32_t got;
-} hears;
+} ud_receiver;
 
-static void hear(struct node *b, const struct ibv_wc *wc)
+static void check_receive(struct node *b, const struct ibv_wc *wc)
 {
 	ck_assert_uint_eq(wc->status, IBV_WC_SUCCESS);
 	ck_assert(node_has(b, wc->wr_id * 2 * DATAGRAM + GRH, DATAGRAM, 3));
 }
 
-static void hear_again(struct node *b, uint64_t i)
+static void post_again(struct node *b, uint64_t i)
 {
 	node_fill(b, i * 2 * DATAGRAM, 2 * DATAGRAM, 4);
 	ck_ok(post_recv(b, i, i * 2 * DATAGRAM, 2 * DATAGRAM));
@@ -534,41 +534,41 @@ static void hear_again(struct node *b, uint64_t i)
 /*
  * Post each receive again when it completes.  When draining, only count them.
  */
-static void *hear_all(void *arg)
+static void *receive_all(void *arg)
 {
 	unsigned int polls = 0;
 	struct node *b = arg;
 	struct ibv_wc wc;
 
-	while (hears.got < RECVS) {
+	while (ud_receiver.got < RECVS) {
 		if (!ibv_poll_cq(b->rcq, 1, &wc)) {
 			breathe(&polls);
 			continue;
 		}
-		hear(b, &wc);
-		if (hears.drains)
-			hears.got++;
+		check_receive(b, &wc);
+		if (ud_receiver.drains)
+			ud_receiver.got++;
 		else
-			hear_again(b, wc.wr_id);
+			post_again(b, wc.wr_id);
 	}
 	return NULL;
 }
 
-static void do_hear(struct node *b, void *arg)
+static void do_receive(struct node *b, void *arg)
 {
 	uint64_t i;
 
 	(void)arg;
 	for (i = 0; i < RECVS; i++)
-		hear_again(b, i);
-	ck_ok(pthread_create(&hears.thread, NULL, hear_all, b));
+		post_again(b, i);
+	ck_ok(pthread_create(&ud_receiver.thread, NULL, receive_all, b));
 }
 
 static void do_drain(struct node *b, void *arg)
 {
 	(void)b;
 	(void)arg;
-	hears.drains = true;
+	ud_receiver.drains = true;
 }
 
 /* Set *arg to whether all receives have completed. */
@@ -577,7 +577,7 @@ static void do_is_drained(struct node *b, void *arg)
 	bool *over = arg;
 
 	(void)b;
-	*over = !pthread_tryjoin_np(hears.thread, NULL);
+	*over = !pthread_tryjoin_np(ud_receiver.thread, NULL);
 }
 
 static void send_datagram(struct duo *d, struct ibv_ah *ah)
@@ -622,7 +622,7 @@ START_TEST(stopped_ud_receiver)
 	ah = make_ah(&d.a, &d.at_b.gid, 0);
 	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
 	node_fill(&d.a, 0, DATAGRAM, 3);
-	on_b(&d, do_hear, NULL, 0);
+	on_b(&d, do_receive, NULL, 0);
 	for (i = 0; i < STOPS; i++)
 		send_while_stopped(&d, ah, 3000 + i * 777);
 	on_b(&d, do_drain, NULL, 0);

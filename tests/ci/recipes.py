@@ -66,32 +66,32 @@ def steps_make():
     return [f"make SEEDS={SEEDS} check-adversary"]
 
 
-def job_with(animal, how):
+def job_with(program, how):
     """Return a job with ./my-test, in the environment that the action sets up."""
     lines = subprocess.run(["urxe", "env", "--github", "--fabric", "job-17"],
                            check=True, text=True,
                            stdout=subprocess.PIPE).stdout
     ours = job.Job(**dict(line.split("=", 1) for line in lines.splitlines()))
     test = ours.temp / "my-test"
-    test.write_text(f"#!/bin/sh\nexec {zoo} {how} {animal}\n")
+    test.write_text(f"#!/bin/sh\nexec {zoo} {how} {program}\n")
     test.chmod(0o755)
     (ours.temp / "Makefile").write_text(block("A Makefile"))
     return ours
 
 
 def carry_out(name, steps):
-    for animal, status in WRONG.items():
-        ours = job_with(animal, "-c")
+    for program, status in WRONG.items():
+        ours = job_with(program, "-c")
         for script in steps:
             said, _ = ours.step(script)
         assert f"none of the seeds 1 to {SEEDS} failed" in said, said
-        ours = job_with(animal, "-w")
+        ours = job_with(program, "-w")
         for script in steps[:-1]:
             ours.step(script)
         said, _ = ours.step(steps[-1], fails=True)
         for want in (f"exit status {status};", "to repeat the run:",
                      "--check --exitcode 9 --adversary="):
-            assert want in said, f"{name}, {animal}: no {want!r} in\n{said}"
+            assert want in said, f"{name}, {program}: no {want!r} in\n{said}"
 
 
 def which_knob():

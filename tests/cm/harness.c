@@ -285,12 +285,12 @@ struct other spawn(void (*fn)(int fd, void *arg), void *arg)
 	return o;
 }
 
-void tell(int fd, int number)
+void send_int(int fd, int number)
 {
 	ck_assert_int_eq(write(fd, &number, sizeof(number)), sizeof(number));
 }
 
-int hear(int fd)
+int receive_int(int fd)
 {
 	int number;
 

@@ -80,14 +80,15 @@ struct both connect_both(void);
 /* Destroy an id and its QP, and its channel if @channel is set. */
 void end_id(struct rdma_cm_id *id, bool channel);
 
-/* A forked process and a socket to it: tell() and hear() pass integers. */
+/* A forked process and a socket to it: send_int() and receive_int() pass
+ * integers. */
 struct other {
 	pid_t pid;
 	int fd;
 };
 struct other spawn(void (*fn)(int fd, void *arg), void *arg);
-void tell(int fd, int number);
-int hear(int fd);
+void send_int(int fd, int number);
+int receive_int(int fd);
 void finish(struct other o); /* wait for it; it must exit with 0 */
 void kill_it(struct other o);
 

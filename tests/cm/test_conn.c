@@ -516,7 +516,7 @@ static void sync_server(int fd, void *arg)
 	ck_ok(rdma_create_id(NULL, &l, NULL, RDMA_PS_TCP));
 	ck_ok(rdma_bind_addr(l, SA(&a)));
 	ck_ok(rdma_listen(l, 0));
-	tell(fd, port_of(l));
+	send_int(fd, port_of(l));
 	ck_ok(rdma_get_request(l, &s));
 	give_qp(s);
 	ck_ok(rdma_accept(s, NULL));
@@ -532,7 +532,7 @@ static void sync_server(int fd, void *arg)
 START_TEST(synchronous_ids)
 {
 	struct other o = spawn(sync_server, NULL);
-	struct sockaddr_in a = ip4(hear(o.fd));
+	struct sockaddr_in a = ip4(receive_int(o.fd));
 	struct rdma_cm_id *c;
 
 	ck_ok(rdma_create_id(NULL, &c, NULL, RDMA_PS_TCP));

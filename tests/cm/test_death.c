@@ -22,7 +22,7 @@ static void server(int fd, void *arg)
 	struct sockaddr_in a = ip4(0);
 	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, 0), *s;
 
-	tell(fd, port_of(l));
+	send_int(fd, port_of(l));
 	if (until >= REQUESTED)
 		s = next_request(l);
 	if (until >= ACCEPTED) {
@@ -31,21 +31,21 @@ static void server(int fd, void *arg)
 	}
 	if (until >= ESTABLISHED)
 		pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
-	tell(fd, 1);
+	send_int(fd, 1);
 	pause();
 }
 
 static struct other start(enum stage until, struct rdma_cm_id **client)
 {
 	struct other o = spawn(server, &until);
-	struct sockaddr_in a = ip4(hear(o.fd));
+	struct sockaddr_in a = ip4(receive_int(o.fd));
 	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_TCP);
 
 	give_qp(c);
 	start_connect(c);
 	if (until == ESTABLISHED)
 		pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
-	hear(o.fd);
+	receive_int(o.fd);
 	*client = c;
 	return o;
 }
@@ -131,11 +131,11 @@ static void hears_and_waits(int fd, void *arg)
 	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, 0);
 
 	(void)arg;
-	tell(fd, port_of(l));
+	send_int(fd, port_of(l));
 	accept_it(next_request(l));
 	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
 	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
-	tell(fd, 1);
+	send_int(fd, 1);
 	pause();
 }
 
@@ -146,14 +146,14 @@ static void hears_and_waits(int fd, void *arg)
 START_TEST(server_after_disconnect)
 {
 	struct other o = spawn(hears_and_waits, NULL);
-	struct sockaddr_in a = ip4(hear(o.fd));
+	struct sockaddr_in a = ip4(receive_int(o.fd));
 	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_TCP);
 
 	start_connect(c);
 	pass(c->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	ck_ok(rdma_establish(c));
 	ck_ok(rdma_disconnect(c));
-	hear(o.fd);
+	receive_int(o.fd);
 	expect_nothing(c->channel, 20);
 	kill_it(o);
 	pass(c->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
@@ -168,9 +168,9 @@ static void datagram_server(int fd, void *arg)
 	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_UDP, 0);
 
 	(void)arg;
-	tell(fd, port_of(l));
+	send_int(fd, port_of(l));
 	next_request(l);
-	tell(fd, 1);
+	send_int(fd, 1);
 	pause();
 }
 
@@ -178,11 +178,11 @@ static void datagram_server(int fd, void *arg)
 START_TEST(datagram_server_before_accept)
 {
 	struct other o = spawn(datagram_server, NULL);
-	struct sockaddr_in a = ip4(hear(o.fd));
+	struct sockaddr_in a = ip4(receive_int(o.fd));
 	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_UDP);
 
 	start_connect(c);
-	hear(o.fd);
+	receive_int(o.fd);
 	kill_it(o);
 	pass(c->channel, RDMA_CM_EVENT_UNREACHABLE, SIDR_REJECT);
 	end_id(c, true);
@@ -195,7 +195,7 @@ static void small_server(int fd, void *arg)
 	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, 1);
 
 	(void)arg;
-	tell(fd, port_of(l));
+	send_int(fd, port_of(l));
 	pause();
 }
 
@@ -203,7 +203,7 @@ static void small_server(int fd, void *arg)
 START_TEST(server_with_full_backlog)
 {
 	struct other o = spawn(small_server, NULL);
-	struct sockaddr_in a = ip4(hear(o.fd));
+	struct sockaddr_in a = ip4(receive_int(o.fd));
 	struct rdma_cm_id *c[3];
 	int i;
 
@@ -249,11 +249,11 @@ START_TEST(listener_is_gone)
 {
 	enum stage until = LISTENING;
 	struct other o = spawn(server, &until);
-	int port = hear(o.fd);
+	int port = receive_int(o.fd);
 	struct sockaddr_in a = ip4(port);
 	struct rdma_cm_id *c, *l;
 
-	hear(o.fd);
+	receive_int(o.fd);
 	kill_it(o);
 	c = client_to(SA(&a), RDMA_PS_TCP);
 	start_connect(c);
@@ -282,7 +282,7 @@ static void client(int fd, void *arg)
 	start_connect(c);
 	if (p->until == ESTABLISHED)
 		pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
-	tell(fd, 1);
+	send_int(fd, 1);
 	pause();
 }
 
@@ -312,7 +312,7 @@ START_TEST(client_after_established)
 	give_qp(s);
 	accept_it(s);
 	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
-	hear(o.fd);
+	receive_int(o.fd);
 	kill_it(o);
 	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
 	end_id(s, false);
@@ -329,7 +329,7 @@ START_TEST(client_before_accept)
 	struct other o = spawn(client, &p);
 
 	s = next_request(l);
-	hear(o.fd);
+	receive_int(o.fd);
 	kill_it(o);
 	await_port(ntohs(rdma_get_dst_port(s)));
 	ck_fails(rdma_accept(s, &cp), EINVAL);
@@ -347,7 +347,7 @@ START_TEST(client_before_confirming)
 	struct other o = spawn(client, &p);
 
 	s = next_request(l);
-	hear(o.fd);
+	receive_int(o.fd);
 	accept_it(s);
 	kill_it(o);
 	pass(l->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
@@ -367,10 +367,10 @@ static void closer(int fd, void *arg)
 	start_connect(c);
 	pass(c->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	ck_ok(rdma_establish(c));
-	hear(fd);
+	receive_int(fd);
 	/* the process continues without its channel */
 	close(c->channel->fd);
-	hear(fd);
+	receive_int(fd);
 }
 
 /*
@@ -385,9 +385,9 @@ START_TEST(channel_closed)
 	s = next_request(l);
 	accept_it(s);
 	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
-	tell(o.fd, 1);
+	send_int(o.fd, 1);
 	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
-	tell(o.fd, 1);
+	send_int(o.fd, 1);
 	finish(o);
 	end_id(s, false);
 	end_id(l, true);
@@ -412,7 +412,7 @@ static void poor(int fd, void *arg)
 	start_connect(c);
 	usleep(50000);
 	ck_ok(setrlimit(RLIMIT_NOFILE, &limit));
-	hear(fd);
+	receive_int(fd);
 }
 
 /* A listener gets a REQ whose sender had no free descriptor. */
@@ -423,7 +423,7 @@ START_TEST(out_of_descriptors)
 	struct other o = spawn(poor, &p);
 
 	end_id(next_request(l), false);
-	tell(o.fd, 1);
+	send_int(o.fd, 1);
 	finish(o);
 	end_id(l, true);
 }
@@ -443,7 +443,7 @@ static void group(int fd, void *arg)
 		pass(c->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 		ck_ok(rdma_establish(c));
 	}
-	tell(fd, 1);
+	send_int(fd, 1);
 	pause();
 }
 
@@ -460,7 +460,7 @@ START_TEST(many_connections)
 		accept_it(s[i]);
 		pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
 	}
-	hear(o.fd);
+	receive_int(o.fd);
 	kill_it(o);
 	for (i = 0; i < 100; i++)
 		pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
@@ -490,7 +490,7 @@ static void busy(int fd, void *arg)
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *c;
 
-	tell(fd, 1);
+	send_int(fd, 1);
 	for (;;) {
 		ch = rdma_create_event_channel();
 		if (!ch || rdma_create_id(ch, &c, NULL, RDMA_PS_TCP) ||
@@ -521,7 +521,7 @@ START_TEST(killed_at_random_points)
 	for (round = 0; round < 20; round++) {
 		for (i = 0; i < 3; i++) {
 			o[i] = spawn(busy, &p);
-			hear(o[i].fd);
+			receive_int(o[i].fd);
 		}
 		usleep((useconds_t)(20000 + random() % 5000));
 		for (i = 0; i < 3; i++)

@@ -459,7 +459,7 @@ static void child_serves(int fd, void *arg)
 	s = next_request(l);
 	accept_it(s);
 	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
-	tell(fd, 1);
+	send_int(fd, 1);
 	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
 }
 
@@ -476,7 +476,7 @@ START_TEST(child_uses_ids)
 	start_connect(c);
 	pass(c->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	ck_ok(rdma_establish(c));
-	hear(o.fd);
+	receive_int(o.fd);
 	end_id(c, true);
 	finish(o);
 	/*

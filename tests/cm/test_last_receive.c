@@ -40,16 +40,16 @@ static void client(int fd, void *arg)
 	give_qp(c);
 	start_connect(c);
 	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
-	hear(fd); /* a receive is posted */
+	receive_int(fd); /* a receive is posted */
 	send_one(c);
 	if (how->end == BY_DISCONNECT)
 		ck_ok(rdma_disconnect(c));
 	if (how->end == BY_DESTROY)
 		end_id(c, true);
 	if (how->end != BY_EXIT)
-		tell(fd, 1);
+		send_int(fd, 1);
 	if (how->end == BY_DISCONNECT)
-		hear(fd);
+		receive_int(fd);
 }
 
 struct server {
@@ -74,7 +74,7 @@ static void server_open(struct server *s, enum end end)
 	accept_it(s->id);
 	pass(s->id->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
 	s->sent = now();
-	tell(s->client.fd, 1);
+	send_int(s->client.fd, 1);
 }
 
 static void server_close(struct server *s)
@@ -108,12 +108,12 @@ START_TEST(data_before_disconnected)
 	if (_i == BY_EXIT)
 		finish(s.client);
 	else
-		hear(s.client.fd);
+		receive_int(s.client.fd);
 	expect_held_back(&s);
 	ck_assert(inbox_filled(s.id, PATIENCE_MS));
 	pass(s.id->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
 	if (_i == BY_DISCONNECT)
-		tell(s.client.fd, 1);
+		send_int(s.client.fd, 1);
 	if (_i != BY_EXIT)
 		finish(s.client);
 	server_close(&s);
@@ -131,9 +131,9 @@ START_TEST(disconnected_without_poll)
 	server_open(&s, _i);
 	pass(s.id->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
 	if (_i != BY_EXIT)
-		hear(s.client.fd);
+		receive_int(s.client.fd);
 	if (_i == BY_DISCONNECT)
-		tell(s.client.fd, 1);
+		send_int(s.client.fd, 1);
 	finish(s.client);
 	ck_assert(inbox_filled(s.id, 0));
 	server_close(&s);
@@ -148,10 +148,10 @@ START_TEST(both_disconnect)
 	struct server s;
 
 	server_open(&s, BY_DISCONNECT);
-	hear(s.client.fd);
+	receive_int(s.client.fd);
 	ck_ok(rdma_disconnect(s.id));
 	pass(s.id->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
-	tell(s.client.fd, 1);
+	send_int(s.client.fd, 1);
 	finish(s.client);
 	server_close(&s);
 }
@@ -163,9 +163,9 @@ START_TEST(id_destroyed_while_delayed)
 	struct server s;
 
 	server_open(&s, BY_DISCONNECT);
-	hear(s.client.fd);
+	receive_int(s.client.fd);
 	server_close(&s);
-	tell(s.client.fd, 1);
+	send_int(s.client.fd, 1);
 	finish(s.client);
 }
 END_TEST

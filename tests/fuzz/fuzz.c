@@ -145,8 +145,8 @@ static void damage_srqs(struct target *t)
 
 /*
  * Key table entries, except `iova`, `length`, `va` and the process id.  A
- * wrong address cannot be told from a right one, so a peer would then write
- * to arbitrary memory of the program.
+ * wrong address cannot be distinguished from a right one, so a peer would then
+ * write to arbitrary memory of the program.
  */
 static void damage_keys(struct target *t)
 {

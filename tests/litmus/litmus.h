@@ -36,8 +36,8 @@ enum verb {
 	WAIT,
 	WAIT_RECV,
 	POLL,
-	TELL,
-	HEAR,
+	SIGNAL,
+	AWAIT,
 };
 
 struct var {
@@ -107,7 +107,7 @@ struct outcome {
 enum transport { RC, UC, UD };
 
 struct test {
-	char name[64], title[256], source[256], knobs[128];
+	char name[64], title[256], source[256], options[128];
 	enum transport transport;
 	bool concurrent; /* one thread for each node */
 	unsigned int seeds;

@@ -95,8 +95,8 @@ static pid_t round_start(const struct test *t, const struct options *o,
 
 	if (pid)
 		return pid;
-	snprintf(text, sizeof(text), "%u%s%s", seed, t->knobs[0] ? "," : "",
-		 t->knobs);
+	snprintf(text, sizeof(text), "%u%s%s", seed, t->options[0] ? "," : "",
+		 t->options);
 	if (o->plain)
 		unsetenv("URXE_ADVERSARY");
 	else

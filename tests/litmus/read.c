@@ -330,8 +330,8 @@ static void read_op(struct reader *r)
 	} else if (accept(r, "poll")) {
 		o->verb = POLL;
 		o->reg = reg_find(r, next(r));
-	} else if (accept(r, "tell") || accept(r, "hear")) {
-		o->verb = r->words[0][0] == 't' ? TELL : HEAR;
+	} else if (accept(r, "signal") || accept(r, "await")) {
+		o->verb = r->words[0][0] == 's' ? SIGNAL : AWAIT;
 		o->reg = reg_find(r, next(r));
 	} else if (accept(r, "until")) {
 		o->verb = UNTIL;
@@ -416,8 +416,8 @@ static void read_line(struct reader *r)
 		r->thread = node_named(r);
 	else if (accept(r, "seeds"))
 		r->t->seeds = (unsigned int)number(r, next(r));
-	else if (accept(r, "knobs"))
-		text_copy(r->t->knobs, sizeof(r->t->knobs), next(r));
+	else if (accept(r, "options"))
+		text_copy(r->t->options, sizeof(r->t->options), next(r));
 	else if (accept(r, "allowed"))
 		read_outcome(r, ALLOWED);
 	else if (accept(r, "forbidden"))

@@ -464,10 +464,10 @@ static bool node_step(struct round *r, struct node *n, const struct op *o)
 			return false;
 		r->regs[o->reg] = ordinal(n, (uint64_t)n->order[n->polled++]);
 		return true;
-	case TELL:
+	case SIGNAL:
 		r->regs[o->reg] = 1;
 		return true;
-	case HEAR:
+	case AWAIT:
 		return r->regs[o->reg] == 1;
 	case RECV:
 		post_recv(r, n, o);
@@ -485,7 +485,7 @@ static bool node_step(struct round *r, struct node *n, const struct op *o)
 static bool op_waits(const struct op *o)
 {
 	return o->verb == UNTIL || o->verb == WAIT || o->verb == WAIT_RECV ||
-	       o->verb == POLL || o->verb == HEAR;
+	       o->verb == POLL || o->verb == AWAIT;
 }
 
 /*
@@ -507,7 +507,7 @@ static void node_turn(struct node *n, struct dice *d)
 	if (n->at != was)
 		return;
 	/* do not poll: a poll may sleep, and the node would continue late */
-	if (n->round->t->concurrent && n->text->ops[n->at].verb == HEAR)
+	if (n->round->t->concurrent && n->text->ops[n->at].verb == AWAIT)
 		return;
 	if (n->pause)
 		n->pause--;

@@ -3,7 +3,7 @@
  * Model of the summary word of a group of guards
  * (kernel-shim/shared/guard.h): two requesters that raise and lower their
  * guards, a destroyer, and two threads that recheck whether the group is idle
- * ("doubters").  All accesses to the word are seq_cst, so they have one total
+ * ("scanners").  All accesses to the word are seq_cst, so they have one total
  * order.  Each process may stop forever at any step.
  *
  * The object is not used after the destroyer has found the word idle, or has
@@ -17,7 +17,7 @@ bool live = true; /* validity of the object, cleared by the destroyer */
 bool gone; /* ghost variable: the object was released */
 bool up[REQUESTERS];
 
-/* fields of the summary word; !busy && !doubted: idle; doubted: RECHECK */
+/* fields of the summary word; !busy && !recheck: idle; recheck: RECHECK */
 bool busy, recheck;
 byte rechecks; /* number of the recheck */
 

@@ -177,7 +177,7 @@ MODEL(guard_group, 3)
 			RL_ASSERT(thing($) == 1);
 		seq($).store(2, mo_release);
 	}
-	void taker()
+	void destroyer()
 	{
 		live($).store(0, mo_seq_cst);
 		if (group($).load(MISTAKE(GROUP_ASKED, mo_seq_cst,
@@ -206,7 +206,7 @@ MODEL(guard_group, 3)
 		if (me == 0)
 			requester();
 		else if (me == 1)
-			taker();
+			destroyer();
 		else
 			scanner();
 	}

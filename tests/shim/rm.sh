@@ -52,7 +52,7 @@ refused() {
 # the last process removes the fabric, also if it is a forked child
 look one
 there ""
-has "the child went on" run "$leave" fork
+has "the child continued" run "$leave" fork
 there ""
 start one
 look one

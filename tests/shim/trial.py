@@ -335,8 +335,8 @@ def try_timeout():
 
 def try_values():
     listed = urxe("--adversary=help")
-    knobs = re.findall(r"^(\w+) +\d+ +\d+  \S", listed.stdout, re.M)
-    expect(listed.returncode == 0 and len(knobs) > 5, f"{listed}")
+    options = re.findall(r"^(\w+) +\d+ +\d+  \S", listed.stdout, re.M)
+    expect(listed.returncode == 0 and len(options) > 5, f"{listed}")
     done = urxe("--adversary=0x10", "--", "false")
     expect("--adversary=16 " in done.stderr, f"0x10 is 16: {done}")
     for bad in ("x", "-1", "1x", "0x", "0x1g", "18446744073709551616", "1,", "1,,",
@@ -351,8 +351,8 @@ def try_values():
             expect(done.returncode == 2 and not done.stdout,
                    f"{bad} was accepted: {done}")
     done = urxe("--adversary=1,no=1", "--", "echo", "ran")
-    for knob in knobs:
-        expect(f" {knob}" in done.stderr, f"{knob} is not listed: {done.stderr}")
+    for option in options:
+        expect(f" {option}" in done.stderr, f"{option} is not listed: {done.stderr}")
     for good in ("0", "18446744073709551615", "1,none", "1,none,loss=1000",
                  "1,loss=100%,ticks=1", "1,loss=0.5%", "sweep:2-2",
                  "1,hardware,none", "specification,1,none,loss=1"):

@@ -48,7 +48,7 @@ static struct link {
 	struct door other; /* copy of the peer's door */
 	enum job job;
 	uint32_t seed, len, off; /* of the job */
-	uint32_t sent, heard; /* messages */
+	uint32_t sent, received; /* messages */
 	uint64_t counted;
 	/* a window of this end that the peer may write to */
 	struct ibv_mw *mw;
@@ -594,7 +594,7 @@ static void window_written(struct link *l, const struct message *m,
 	char bytes[WINDOW_BYTES];
 
 	if (!l->mw)
-		broken("somebody writes to a window that there is not");
+		broken("a write to a window that does not exist");
 	if (!(wc->wc_flags & IBV_WC_WITH_INV) ||
 	    wc->invalidated_rkey != l->mw->rkey)
 		broken("the window was not invalidated");
@@ -620,10 +620,10 @@ static void link_hear(uint32_t i, const struct ibv_wc *wc, const char *bytes)
 	if (m.epoch != l->other.epoch)
 		broken("%s: a message of epoch %u instead of %u",
 		       kind_name[l->kind], m.epoch, l->other.epoch);
-	if (l->kind == UC ? m.seq < l->heard : m.seq != l->heard)
+	if (l->kind == UC ? m.seq < l->received : m.seq != l->received)
 		broken("%s: message %u instead of %u", kind_name[l->kind],
-		       m.seq, l->heard);
-	l->heard = m.seq + 1;
+		       m.seq, l->received);
+	l->received = m.seq + 1;
 	if (wc->wc_flags & IBV_WC_WITH_IMM && wc->imm_data != m.seq)
 		broken("the immediate value is another one");
 	if (m.what == M_WINDOW)

@@ -83,7 +83,7 @@ class Capture:
         expect("each is in the trace", recorded ==
                [m.name for m in self.messages], recorded)
 
-    def heard(self):
+    def received(self):
         """Messages, except requests that were rejected before the server listened."""
         refused = {m.tid for m in self.messages if m.name == "REJ"}
         return [m for m in self.messages if m.tid not in refused]
@@ -153,7 +153,7 @@ def connection(trace, name, server, client):
     pcap.pair(trace, server, client)
     c = Capture(trace)
     check_psns(c)
-    bound = compare(name, c.heard(), WANTED[name])
+    bound = compare(name, c.received(), WANTED[name])
     for end in ("client", "server"):
         qpn = bound.get(f"${end}_qpn", "0x0")
         expect(f"{name}: the {end}'s QP was made", any(

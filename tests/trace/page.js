@@ -337,7 +337,8 @@ async function connections(browser) {
 		await drawn(page));
 }
 
-// As Chromium's user sees it: of a ResizeObserver it tells nobody else.
+// A user of Chromium sees errors of a ResizeObserver, and no other listener
+// does.
 function quiet() {
 	const html = path.join(dir, "writes.html");
 	const done = spawnSync(program, ["--headless", "--no-sandbox",
@@ -359,8 +360,9 @@ async function empty(browser) {
 	if (!fs.existsSync(trace))
 		return;
 	const page = await open(browser, html_of(trace));
-	expect("an empty trace says so", (await page.locator("#nothing")
-		.textContent()).includes("empty"));
+	expect("an empty trace has a note",
+	       (await page.locator("#nothing").textContent())
+		       .includes("empty"));
 }
 
 async function main() {

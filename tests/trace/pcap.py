@@ -530,7 +530,7 @@ def lost(trace):
         f.write(bytes(8))
     expect("there is a second ring", magic[:6] == b"xtring", magic)
     _, packets, said = pcap(trace)
-    expect("that is said, and nothing is made up", not packets and
+    expect("that is reported, and no packet is invented", not packets and
            "not in the trace" in said, said)
 
 

@@ -535,7 +535,7 @@ def no_room(trace):
            if r.what == "posted"]
     expect("the last records of the first thread are kept", len(ids) > 50 and
            ids == list(range(ids[0], 2001)), ids)
-    expect("and that others are not is said", "no space" in said, said)
+    expect("and the lost records are reported", "no space" in said, said)
 
 
 def short_threads(trace):
@@ -589,7 +589,7 @@ def follow(trace):
     child.wait()
     expect("--follow ends when the reader has closed the pipe", shown.wait() == -signal.SIGPIPE)
     expect("in order", ids == sorted(ids), ids)
-    expect("nothing is said of a pipe that was closed", said == "", said)
+    expect("no message about a closed pipe", said == "", said)
 
 
 def names(trace):

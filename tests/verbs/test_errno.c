@@ -302,7 +302,7 @@ END_TEST
 START_TEST(posting_without_destination)
 {
 	struct opts o = default_opts();
-	struct addr nobody;
+	struct addr no_peer;
 	struct node n;
 	struct ibv_send_wr wr = { .wr_id = 1,
 				  .opcode = IBV_WR_SEND,
@@ -311,9 +311,9 @@ START_TEST(posting_without_destination)
 	o.timeout = 8;
 	o.retry_cnt = 1;
 	node_open(&n, NULL, MEM_HEAP, &o);
-	nobody = node_addr(&n);
-	nobody.qpn ^= 1;
-	node_connect(&n, &nobody);
+	no_peer = node_addr(&n);
+	no_peer.qpn ^= 1;
+	node_connect(&n, &no_peer);
 	quiet(!post_wr(n.qp, &wr));
 	expect(n.scq, 1, IBV_WC_RETRY_EXC_ERR);
 	node_close(&n);

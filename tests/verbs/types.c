@@ -56,11 +56,11 @@ int type_attr(struct ibv_qp_attr *attr, enum ibv_qp_type type,
 	      enum ibv_qp_state to, const struct opts *o,
 	      const struct addr *peer)
 {
-	static const struct addr nobody;
+	static const struct addr no_peer;
 	int mask;
 
 	if (!peer) /* a UD QP has no peer */
-		peer = &nobody;
+		peer = &no_peer;
 	switch (to) {
 	case IBV_QPS_INIT:
 		mask = attr_init(attr, o);

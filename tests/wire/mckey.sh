@@ -6,7 +6,7 @@
 need mckey ip
 
 # Check whether the interface of the host accepts that multicast MAC address.
-hears() # HOST MAC
+is_joined() # HOST MAC
 {
 	bare "$1" ip maddr show | grep -qw "$2"
 }
@@ -26,7 +26,7 @@ exchange() # SENDER
 		on "$host" mckey -m "$group" -b "$(address "$host")" -C $many \
 			>"$out.$host" 2>&1 &
 		pids+=($!)
-		await $! hears "$host" "$mac"
+		await $! is_joined "$host" "$mac"
 	done
 	on "$1" mckey -m "$group" -b "$(address "$1")" -s -C $many \
 		>"$out.sender" 2>&1 || status=$?
@@ -41,7 +41,7 @@ exchange() # SENDER
 	# the group is left at the end
 	for host in a b; do
 		for ((i = 0; i < 600; i++)); do
-			hears "$host" "$mac" || break
+			is_joined "$host" "$mac" || break
 			sleep 0.1
 		done
 		[[ $i -lt 600 ]]

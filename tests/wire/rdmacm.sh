@@ -100,7 +100,7 @@ try_cmtime()
 }
 
 # The neighbour is not resolved when the client starts.
-try_cold()
+try_unresolved()
 {
 	[[ $client != "${RXE_HOST-}" ]] || return
 	want=''
@@ -112,7 +112,7 @@ try_cold()
 }
 
 # No process listens, but a socket owner rejects the request.
-try_nobody()
+try_no_listener()
 {
 	local said pid other
 

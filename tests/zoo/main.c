@@ -172,7 +172,7 @@ static bool corrected_run(const struct program *a, const struct options *o)
 	return true;
 }
 
-static bool is_asked_for(const struct program *a, char **names)
+static bool is_selected(const struct program *a, char **names)
 {
 	bool all = !*names;
 
@@ -211,7 +211,7 @@ static int run_all(const struct options *o, char **names)
 	int n = 0;
 
 	for (a = programs; a; a = a->next) {
-		if (!is_asked_for(a, names))
+		if (!is_selected(a, names))
 			continue;
 		ok &= buggy_run(a, o) || o->plain;
 		ok &= corrected_run(a, o);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The zoo: small programs with a common mistake, each with a corrected
- * version (docs/zoo.md).  Each file has one pair of programs, an "animal".
+ * version (docs/zoo.md).  Each file has one pair of programs.
  * This header has the parts that they share: two connected endpoints in one
  * process, and mostly in one thread, so that a run is repeatable with its
  * seed.

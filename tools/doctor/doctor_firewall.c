@@ -383,7 +383,7 @@ static int nft_take(struct firewall *f, const struct nlmsghdr *h, take_fn *take)
 }
 
 /* Dump all objects of `type` and call take for each.  Return 0 or -errno. */
-static int nft_ask(struct firewall *f, int fd, int type, take_fn *take)
+static int nft_dump(struct firewall *f, int fd, int type, take_fn *take)
 {
 	static _Alignas(struct nlmsghdr) char buffer[1 << 16];
 	const struct nlmsghdr *h = (const void *)buffer;
@@ -419,9 +419,9 @@ static void nft_read(struct firewall *f, bool ipv6)
 		return;
 	}
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	f->err = nft_ask(f, fd, NFT_MSG_GETCHAIN, take_chain);
+	f->err = nft_dump(f, fd, NFT_MSG_GETCHAIN, take_chain);
 	if (!f->err)
-		f->err = nft_ask(f, fd, NFT_MSG_GETRULE, take_rule);
+		f->err = nft_dump(f, fd, NFT_MSG_GETRULE, take_rule);
 	close(fd);
 }
 

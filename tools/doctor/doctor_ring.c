@@ -18,7 +18,7 @@
 #include "shared/cq_ring.h"
 
 /* Number of copies of a ring, and the time between them. */
-#define LOOKS 10
+#define PASSES 10
 #define PAUSE_NS 10000000
 
 static bool copy_out(int fd, uint64_t offset, void *buf, size_t len)
@@ -70,7 +70,7 @@ static const char *cq_check(int fd, uint32_t index)
 	uint64_t word, after;
 	int i;
 
-	for (i = 0; i < LOOKS; i++) {
+	for (i = 0; i < PASSES; i++) {
 		if (i)
 			nanosleep(&pause, NULL);
 		if (!cq_ring_word(fd, index, &sh, &word))

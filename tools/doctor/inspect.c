@@ -20,7 +20,7 @@
 #include "doctor.h"
 #include "inspect.h"
 
-#define LOOKS 8 /* passes; a transient state does not persist over all */
+#define PASSES 8 /* passes; a transient state does not persist over all */
 #define PAUSE_NS 50000000
 
 void found(struct findings *out, const char *fmt, ...)
@@ -224,7 +224,7 @@ static void inspect_repeatedly(struct inspection *l, struct findings *out)
 	int i;
 
 	inspect_once(l, out);
-	for (i = 1; i < LOOKS && out->n; i++) {
+	for (i = 1; i < PASSES && out->n; i++) {
 		nanosleep(&pause, NULL);
 		fabric_reap(l->f); /* processes that died meanwhile */
 		inspect_once(l, &more);

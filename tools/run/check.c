@@ -287,7 +287,7 @@ void check_show(void *check)
 }
 
 /* Return whether --check=LEVEL includes findings of `level`. */
-static bool is_asked_for(const struct check *c, const char *level)
+static bool level_is_included(const struct check *c, const char *level)
 {
 	int i;
 
@@ -309,7 +309,7 @@ static void decide(struct check *c, bool failed)
 	size_t i;
 
 	for (i = c->seen; i < c->all.count;) {
-		if (c->all.note[i].open && !is_asked_for(c, level)) {
+		if (c->all.note[i].open && !level_is_included(c, level)) {
 			notes_remove(&c->all, i);
 			continue;
 		}

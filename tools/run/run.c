@@ -159,7 +159,7 @@ static void warn_unreachable(const char *cmd)
  * Warn if the usual directory of fabrics is not usable and dir replaces it.
  * Programs with another version of urxe, or with URXE_DIR, use another one.
  */
-static void warn_taken(const char *dir)
+static void warn_substitute(const char *dir)
 {
 	char by[128];
 
@@ -175,7 +175,7 @@ int set_environment(const char *fabric, bool host)
 	ret = choose_fabric(fabric, dir);
 	if (ret)
 		return ret;
-	warn_taken(dir);
+	warn_substitute(dir);
 	if (find_libraries(preload, sizeof(preload), provider_dir,
 			   sizeof(provider_dir)))
 		return fail(1, "liburxe-kshim.so is neither next to this "

@@ -35,7 +35,7 @@
 #define NS_PER_S 1000000000ull
 /* ns that processes have to exit after SIGTERM, and again after SIGKILL */
 #define GRACE (2 * NS_PER_S)
-#define LOOK (NS_PER_S / 10)
+#define CHECK_INTERVAL_NS (NS_PER_S / 10)
 
 struct supervision {
 	pid_t child;
@@ -189,12 +189,12 @@ static void supervision_pass_on(struct supervision *s, const siginfo_t *info)
  */
 static void supervision_expire(struct supervision *s)
 {
-	if (!s->e->late) {
+	if (!s->e->timed_out) {
 		relay_begin();
 		s->a->late();
 	}
-	descendants_signal(s->e->late ? SIGKILL : SIGTERM);
-	s->e->late = true;
+	descendants_signal(s->e->timed_out ? SIGKILL : SIGTERM);
+	s->e->timed_out = true;
 	s->until = clock_now() + GRACE;
 }
 
@@ -217,7 +217,8 @@ static void supervision_wait(struct supervision *s)
 		left = s->until ? s->until - now : 3600 * NS_PER_S;
 		if (s->a->look) {
 			s->a->look(s->a->arg);
-			left = left < LOOK ? left : LOOK;
+			left = left < CHECK_INTERVAL_NS ? left :
+							  CHECK_INTERVAL_NS;
 		}
 		ts.tv_sec = (time_t)(left / NS_PER_S);
 		ts.tv_nsec = (long)(left % NS_PER_S);
@@ -243,7 +244,7 @@ int supervise(char **argv, uint64_t limit, const struct attention *a,
 		err = supervision_error(&s);
 	}
 	supervision_end(&s);
-	if (e->late)
+	if (e->timed_out)
 		supervise_clear();
 	return err;
 }
@@ -288,7 +289,7 @@ void ending_describe(const struct ending *e, char *text, int len)
 {
 	size_t n = (size_t)len;
 
-	if (e->late)
+	if (e->timed_out)
 		snprintf(text, n, "time limit expired");
 	else if (WIFSIGNALED(e->status))
 		snprintf(text, n, "signal %d (%s)", WTERMSIG(e->status),
@@ -302,7 +303,7 @@ int ending_pass_on(const struct ending *e)
 	sigset_t it;
 	int sig;
 
-	if (e->late)
+	if (e->timed_out)
 		return EXIT_LATE;
 	if (!WIFSIGNALED(e->status))
 		return WEXITSTATUS(e->status);

@@ -14,7 +14,8 @@
 
 struct ending {
 	int status; /* as from waitpid() */
-	bool late; /* the time limit expired and the program was terminated */
+	/* the time limit expired and the program was terminated */
+	bool timed_out;
 	/*
 	 * SIGHUP, SIGINT, SIGQUIT or SIGTERM received during the run; 0: none
 	 */
@@ -41,7 +42,7 @@ void supervise_clear(void);
 
 static inline bool ending_is_failure(const struct ending *e)
 {
-	return e->late || e->status;
+	return e->timed_out || e->status;
 }
 
 /* "exit status 1", "signal 11 (Segmentation fault)" ... */

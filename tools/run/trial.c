@@ -101,7 +101,7 @@ static bool is_first_seed(const char *text, size_t len)
 }
 
 /*
- * Rewrite LEVEL[,SEED][,KNOB...] as [SEED],LEVEL[,KNOB...]. Return NULL if
+ * Rewrite LEVEL[,SEED][,OPTION...] as [SEED],LEVEL[,OPTION...]. Return NULL if
  * there is no memory.
  */
 static const char *level_after_seed(const char *value)
@@ -246,7 +246,7 @@ static void trial_print_failed(const struct trial *t, uint64_t seed,
 
 	ending_describe(e, how, sizeof(how));
 	if (!t->adversary) {
-		if (e->late)
+		if (e->timed_out)
 			fail(0, "the command was terminated: %s", how);
 		return;
 	}

@@ -3,8 +3,8 @@
  * urxe top on a terminal.
  *
  * Signals are blocked except during ppoll(2), so a handler only stores the
- * signal number in `came`. The terminal settings are restored before the
- * process stops or exits.
+ * signal number in `caught_signal`. The terminal settings are restored before
+ * the process stops or exits.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -27,12 +27,13 @@
 #define ENTER "\033[?1049h\033[?25l"
 #define LEAVE "\033[?25h\033[?1049l"
 
-static _Atomic int came; /* signal that interrupted the last ppoll(), or 0 */
+/* signal that interrupted the last ppoll(), or 0 */
+static _Atomic int caught_signal;
 static_assert(ATOMIC_INT_LOCK_FREE == 2, "a handler stores it");
 
 static void note(int sig)
 {
-	store_relaxed(&came, sig);
+	store_relaxed(&caught_signal, sig);
 }
 
 struct screen {
@@ -177,7 +178,7 @@ static bool screen_wait(struct screen *s, struct top *t, int *sig)
 		ts.tv_sec = (time_t)((until - now) / 1000000000);
 		ts.tv_nsec = (long)((until - now) % 1000000000);
 		n = ppoll(&in, 1, &ts, &s->open);
-		*sig = exchange_relaxed(&came, 0);
+		*sig = exchange_relaxed(&caught_signal, 0);
 		if (*sig == SIGTSTP) {
 			screen_leave(s);
 			signal_obey(SIGTSTP);
@@ -199,7 +200,7 @@ static bool screen_wait(struct screen *s, struct top *t, int *sig)
 int top_run(struct top *t, enum top_order order, double delay)
 {
 	struct screen s = { .order = order, .delay = delay };
-	bool goes_on;
+	bool running;
 	int sig = 0;
 
 	/* take the first two views quickly, so that rates show early */
@@ -209,15 +210,15 @@ int top_run(struct top *t, enum top_order order, double delay)
 	signals_take(&s);
 	screen_enter(&s);
 	do {
-		goes_on = top_refresh(t, true);
-		if (!goes_on)
+		running = top_refresh(t, true);
+		if (!running)
 			break;
 		top_sort(t, s.order);
 		if (s.first >= t->rows)
 			s.first = 0;
 		screen_draw(&s, t);
-		goes_on = screen_wait(&s, t, &sig);
-	} while (goes_on);
+		running = screen_wait(&s, t, &sig);
+	} while (running);
 	screen_leave(&s);
 	if (sig)
 		signal_obey(sig);

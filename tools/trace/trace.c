@@ -124,7 +124,7 @@ static FILE *open_output(const char *path)
 {
 	FILE *to;
 
-	if (trace_is_there(path)) {
+	if (trace_exists(path)) {
 		fail(1, "%s is a trace and is not overwritten", path);
 		return NULL;
 	}

@@ -51,7 +51,7 @@ int trace_input_open(struct trace_input *in, const char *path)
 	return 0;
 }
 
-bool trace_is_there(const char *path)
+bool trace_exists(const char *path)
 {
 	struct trace_input in = { .fd = -1 };
 	uint64_t magic;

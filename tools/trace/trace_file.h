@@ -66,7 +66,7 @@ struct trace_batch {
 /* Open a trace. Return 0, or the exit code after logging the error. */
 int trace_input_open(struct trace_input *in, const char *path);
 /* Whether @path is a regular file with a trace of any version. */
-bool trace_is_there(const char *path);
+bool trace_exists(const char *path);
 /*
  * Check that two traces have the same clock. If they are of two machines or
  * two boots, log it and return the exit code. Return 0 if they can be merged.

@@ -306,7 +306,7 @@ static bool transport_of(const struct wr_history_qp *qp,
  * Whether the first packet of the WR was sent. It was not if the WR failed
  * with a local error.
  */
-static bool went_out(const struct wr_history *w)
+static bool was_sent(const struct wr_history *w)
 {
 	if (w->by[STEP_ARRIVED] || !w->by[STEP_ANSWERED])
 		return true;
@@ -433,7 +433,7 @@ static bool message_make(struct pcap *o, const struct wr_history *w,
 	const struct trace_record *left = w->by[STEP_LEFT];
 
 	memset(m, 0, sizeof(*m));
-	if (!left || !went_out(w) || !message_has_packets(w->op) ||
+	if (!left || !was_sent(w) || !message_has_packets(w->op) ||
 	    !transport_of(w->qp, &m->transport))
 		return false;
 	m->op = w->op;

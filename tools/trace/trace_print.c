@@ -279,7 +279,8 @@ static bool field_is_none(const struct trace_record *r, const struct field *f)
 	       (strcmp(f->type, "gid") || !r->value[f->index + 1]);
 }
 
-static bool field_is_there(const struct trace_record *r, const struct field *f)
+static bool field_is_present(const struct trace_record *r,
+			     const struct field *f)
 {
 	return f->index + field_values(f->type) <= r->n;
 }
@@ -295,7 +296,7 @@ static bool field_find(const struct trace_record *r, const char *name,
 	memset(f, 0, sizeof(*f));
 	while (field_next(&spec, f))
 		if (!strcmp(f->name, name))
-			return field_is_there(r, f);
+			return field_is_present(r, f);
 	return false;
 }
 
@@ -373,7 +374,7 @@ int trace_each_value(const struct trace_record *r,
 	if (!to)
 		return fail(1, "no memory");
 	spec = r->what < COUNT(events) ? events[r->what].values : "";
-	while (field_next(&spec, &f) && field_is_there(r, &f)) {
+	while (field_next(&spec, &f) && field_is_present(r, &f)) {
 		if (f.optional && field_is_none(r, &f))
 			continue;
 		rewind(to);
@@ -396,7 +397,7 @@ static void print_fields(FILE *to, const struct trace_record *r)
 	const char *spec = events[r->what].values;
 	struct field f = { .index = 0 };
 
-	while (field_next(&spec, &f) && field_is_there(r, &f)) {
+	while (field_next(&spec, &f) && field_is_present(r, &f)) {
 		if (f.optional && field_is_none(r, &f))
 			continue;
 		/* its fields have names of their own */

@@ -68,7 +68,7 @@ static bool socket_owner_is_missing(struct stall *s, const struct view *v)
 }
 
 /* Whether responses are in the QP's inbox that its owner has not read. */
-static bool answer_is_there(struct stall *s, const struct view_qp *q)
+static bool response_is_queued(struct stall *s, const struct view_qp *q)
 {
 	if (load_relaxed(&q->inbox.head) == load_relaxed(&q->inbox.tail))
 		return false;
@@ -171,7 +171,7 @@ void stall_of_wire(struct stall *s, const struct view *v,
 	stall_append(s, "for %s of %s", is_fetch(q) ? "the data" : "an ACK",
 		     wire_peer_name(q));
 	stall_append_packets(s, q);
-	if (!socket_owner_is_missing(s, v) && !answer_is_there(s, q) &&
+	if (!socket_owner_is_missing(s, v) && !response_is_queued(s, q) &&
 	    !cannot_reach(s, q))
 		stall_ends(s, "a response");
 }

@@ -45,7 +45,7 @@
 
 #define THREADS 256 /* more than threads that run commands at a time */
 #define RETURN_NS 50000 /* of CPU time */
-#define LOOK_NS 20000 /* polling interval of a waiter */
+#define CHECK_NS 20000 /* polling interval of a waiter */
 /* limit of the wait, in case the thread is stopped */
 #define TIMEOUT_NS 1000000000ull
 #define INSIDE UINT64_MAX
@@ -114,7 +114,7 @@ static bool command_has_returned(const struct cm_cause *c)
 void ucma_await_return(const struct cm_cause *c)
 {
 	const uint64_t start = clock_now();
-	const struct timespec look = { .tv_nsec = LOOK_NS };
+	const struct timespec look = { .tv_nsec = CHECK_NS };
 
 	if (c->thread == (uint32_t)syscall(SYS_gettid))
 		return;

@@ -332,7 +332,7 @@ unsigned int adoptions_count(void)
 	return count;
 }
 
-void adoptions_are_shown(void)
+void adoptions_set_may_be_read(void)
 {
 	unsigned int i;
 

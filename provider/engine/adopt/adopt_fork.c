@@ -86,7 +86,7 @@ void adopt_before_fork(void)
 			fork_copy_add(&v, a);
 	}
 	if (adoptions_count() && (!f || smaps_close(f)))
-		adoptions_are_shown();
+		adoptions_set_may_be_read();
 	for (i = 0; i < num_copies; i++) {
 		copies[i].copy = pages_copy(copies[i].fd, &copies[i].vma);
 		a = adoption_find(copies[i].vma.dev, copies[i].vma.ino);

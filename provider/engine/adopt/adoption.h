@@ -26,7 +26,7 @@ struct adoption *adoption_find(uint64_t dev, uint64_t ino);
 bool adoption_has_fd(const struct adoption *a);
 unsigned int adoptions_count(void);
 /* Set shown in all entries: a child may have mappings of them. */
-void adoptions_are_shown(void);
+void adoptions_set_may_be_read(void);
 /*
  * In the child of a fork, which has no mapping of an adopted file any more:
  * close the descriptors, empty the table, and reinitialize and take the lock.

@@ -38,7 +38,7 @@
 #define SPINS 2000
 #define YIELD_NS 40000
 
-#define BOUNCE_LOOK_NS 20000000ull /* interval of checks of the bouncer */
+#define BOUNCE_CHECK_NS 20000000ull /* interval of checks of the bouncer */
 
 /* Slots that one request may use at a time; other requests need some. */
 #define REQ_SLOTS 4
@@ -320,7 +320,7 @@ static enum transfer_status req_post(struct req *q)
 }
 
 /*
- * Sleep until the answer is there, for BOUNCE_LOOK_NS at most; then check
+ * Sleep until the answer is there, for BOUNCE_CHECK_NS at most; then check
  * that the bouncer lives and runs.  TRANSFER_OK: the caller checks for the
  * answer.
  */
@@ -330,7 +330,7 @@ static enum transfer_status req_sleep(struct req *q, struct piece *p)
 	uint32_t seen = event_count_read(&s->answered);
 
 	if (!piece_is_answered(p))
-		event_count_wait(&s->answered, seen, BOUNCE_LOOK_NS);
+		event_count_wait(&s->answered, seen, BOUNCE_CHECK_NS);
 	if (piece_is_answered(p))
 		return TRANSFER_OK;
 	if (!bouncer_is_alive(q->peer->fabric, q->b))

@@ -48,7 +48,7 @@ struct urxe_context {
 	struct urxe_qp *_Atomic qp[URXE_MAX_QP];
 	struct urxe_srq *_Atomic srq[URXE_MAX_SRQ];
 	/* event.h: delay of kept async events in ns, and when it ends */
-	uint64_t (*_Atomic async_late)(struct urxe_context *ctx);
+	uint64_t (*_Atomic async_delay)(struct urxe_context *ctx);
 	_Atomic uint64_t async_at;
 	/*
 	 * rq_recover.c: value of dev->recover_gen up to which it has recovered

@@ -98,7 +98,7 @@ static enum cq_claim cq_claim(struct urxe_cq_view *v, uint64_t word,
 	return cq_ring_claim(&r, cq_producer(v), &ref->slot);
 }
 
-bool cq_begin_late(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
+bool cq_begin_slow(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 {
 	/* seq_cst: after the guard was raised, see cq_ring.h */
 	enum cq_claim got = cq_claim(v, load_seq_cst(&v->sh->ring), ref);

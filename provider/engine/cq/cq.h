@@ -99,7 +99,7 @@ void cq_fire(struct urxe_cq_view *v, bool solicited);
 void cq_attention(struct urxe_cq_view *v);
 
 /* Slow path of cq_begin(): resized or full ring, or contention. */
-bool cq_begin_late(struct urxe_cq_view *v, struct urxe_cqe_ref *ref);
+bool cq_begin_slow(struct urxe_cq_view *v, struct urxe_cqe_ref *ref);
 /* Slow path of cq_publish(): channel, timestamps or observers. */
 bool cq_publish_watched(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 			bool *solicited);
@@ -135,7 +135,7 @@ static inline bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 				load_seq_cst(&v->sh->ring), &r)) &&
 	    likely(cq_ring_claim_hinted(&r, cq_producer(v), &ref->slot)))
 		return true;
-	return cq_begin_late(v, ref);
+	return cq_begin_slow(v, ref);
 }
 
 static inline bool cq_publish(struct urxe_cq_view *v,

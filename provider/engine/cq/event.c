@@ -14,7 +14,7 @@
  * FIFO has no reader (-ENXIO), the event is dropped.  An async event is lost
  * only if the table is full; that is logged.
  *
- * event_make_late() has all async events of a context kept for a while; the
+ * event_delay_async() has all async events of a context kept for a while; the
  * adversary uses it.
  *
  * A producer keeps the event and then sets kept_events (seq_cst); the owner
@@ -194,16 +194,16 @@ void event_drop(struct urxe_context *ctx, uint64_t element)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
-bool event_make_late(struct urxe_context *ctx,
-		     uint64_t (*late)(struct urxe_context *ctx))
+bool event_delay_async(struct urxe_context *ctx,
+		       uint64_t (*late)(struct urxe_context *ctx))
 {
 	/* fork() clears keeps_async for all processes of the context */
-	if (load_acquire(&ctx->async_late) &&
+	if (load_acquire(&ctx->async_delay) &&
 	    load_acquire(&ctx->arena->keeps_async))
 		return true;
 	if (!service_need(ctx))
 		return false;
-	store_release(&ctx->async_late, late);
+	store_release(&ctx->async_delay, late);
 	store_release(&ctx->arena->keeps_async, 1);
 	return true;
 }
@@ -215,7 +215,7 @@ bool event_make_late(struct urxe_context *ctx,
 static uint64_t event_due(struct urxe_context *ctx, uint64_t now)
 {
 	uint64_t (*late)(struct urxe_context *) =
-		load_acquire(&ctx->async_late);
+		load_acquire(&ctx->async_delay);
 	uint64_t at = load_acquire(&ctx->async_at), mine;
 
 	if (!late || at)

@@ -42,8 +42,8 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
  * events of an object that are kept together are merged.  Port events are
  * delayed as well.
  */
-bool event_make_late(struct urxe_context *ctx,
-		     uint64_t (*late)(struct urxe_context *ctx));
+bool event_delay_async(struct urxe_context *ctx,
+		       uint64_t (*late)(struct urxe_context *ctx));
 
 /*
  * Write the events that were kept in ctx.  Returns when to call this again, a

@@ -15,7 +15,7 @@
  * other.  ibv_dealloc_mw() calls bind_undo().
  *
  * A stopped process may use the window.  bind_invalidate() then leaves the
- * window as it was and returns URXE_INV_AGAIN, and the caller repeats the
+ * window as it was and returns URXE_INV_BUSY, and the caller repeats the
  * call.
  */
 #include "base/clock.h"
@@ -243,7 +243,7 @@ static enum urxe_inv invalidate_within(struct urxe_qp *qp, struct urxe_peer *p,
 	qp_guard_raise(qp, load_relaxed(&qp->guard->uses));
 	if (patience && (ret == -EAGAIN || ret == -ETIMEDOUT)) {
 		why_note(STOPPED, a->pid);
-		return URXE_INV_AGAIN;
+		return URXE_INV_BUSY;
 	}
 	if (ret)
 		why_note(BIND_LOCK, -ret);

@@ -39,7 +39,7 @@ bool bind_invalidate_local(struct urxe_qp *qp, uint32_t rkey);
  * Execute the responder's part of IBV_WR_SEND_WITH_INV: invalidate the type 2
  * window rkey of context p for QP qpn of PD pd there.
  * URXE_INV_FAILED: there is no such window, or the arena lock failed.
- * URXE_INV_AGAIN: a requester, which may be stopped, still uses the window
+ * URXE_INV_BUSY: a requester, which may be stopped, still uses the window
  * after BOUNCE_TIMEOUT_NS, or the lock's holder is stopped.  The window is as
  * it was, and the caller retries with again, which waits QUIESCE_TRY_NS.
  */

@@ -66,7 +66,7 @@ static struct ibv_send_wr *write_pass(struct urxe_qp *qp,
 }
 
 void __attribute__((noinline))
-direct_publish_late(struct urxe_qp *qp, struct cq_slot slot)
+direct_publish_slow(struct urxe_qp *qp, struct cq_slot slot)
 {
 	const struct urxe_cqe_ref ref = { .slot = slot };
 
@@ -74,7 +74,7 @@ direct_publish_late(struct urxe_qp *qp, struct cq_slot slot)
 }
 
 void __attribute__((noinline))
-direct_complete_late(struct urxe_qp *qp, const struct ibv_send_wr *wr,
+direct_complete_slow(struct urxe_qp *qp, const struct ibv_send_wr *wr,
 		     uint8_t opcode)
 {
 	struct urxe_cq_view *v = &qp->scq->view;

@@ -163,9 +163,9 @@ static inline bool direct_is_signaled(const struct urxe_qp *qp,
  * Slow paths of direct_complete(), in direct.c: the cached ring could not be
  * used; the CQ has a channel or timestamps.
  */
-void direct_complete_late(struct urxe_qp *qp, const struct ibv_send_wr *wr,
+void direct_complete_slow(struct urxe_qp *qp, const struct ibv_send_wr *wr,
 			  uint8_t opcode);
-void direct_publish_late(struct urxe_qp *qp, struct cq_slot slot);
+void direct_publish_slow(struct urxe_qp *qp, struct cq_slot slot);
 
 static inline void direct_complete(struct urxe_qp *qp, const struct direct *d,
 				   const struct ibv_send_wr *wr, uint32_t len,
@@ -178,7 +178,7 @@ static inline void direct_complete(struct urxe_qp *qp, const struct direct *d,
 	if (!direct_is_signaled(qp, wr)) {
 		/* no CQE */
 	} else if (unlikely(!cq_claim_known(&qp->scq->view, k, d->me, &slot))) {
-		direct_complete_late(qp, wr, opcode);
+		direct_complete_slow(qp, wr, opcode);
 	} else {
 		qp->sq.signaled = next;
 		direct_fill(qp, wr, len, opcode, slot.cqe);
@@ -186,7 +186,7 @@ static inline void direct_complete(struct urxe_qp *qp, const struct direct *d,
 			cq_ring_publish(slot.cqe, slot.pos,
 					memory_order_release);
 		else
-			direct_publish_late(qp, slot);
+			direct_publish_slow(qp, slot);
 	}
 	qp->sq.done = next;
 }

@@ -578,11 +578,11 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 	execute_arrives(qp, w);
 	if (!responder_has_receive(&qp->conn))
 		return execute_answered(qp, r, w, RESP_RNR);
-	if (w->inv <= URXE_INV_AGAIN) {
+	if (w->inv <= URXE_INV_BUSY) {
 		w->inv = bind_invalidate(qp, conn_key_peer(&qp->conn),
 					 qp->conn.qpn, qp->conn.pd, w->imm,
-					 w->inv == URXE_INV_AGAIN);
-		if (w->inv == URXE_INV_AGAIN)
+					 w->inv == URXE_INV_BUSY);
+		if (w->inv == URXE_INV_BUSY)
 			return execute_answered(qp, r, w, RESP_SILENCE);
 		resp = conn_ready(qp, w, false);
 		if (resp)

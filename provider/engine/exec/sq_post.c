@@ -161,7 +161,7 @@ sq_post_queue(struct urxe_qp *qp, struct ibv_send_wr *wr,
 }
 
 static int __attribute__((noinline))
-sq_post_late(struct urxe_qp *qp, struct ibv_send_wr *wr,
+sq_post_slow(struct urxe_qp *qp, struct ibv_send_wr *wr,
 	     struct ibv_send_wr **bad)
 {
 	return unlikely(qp_state(qp) < IBV_QPS_RTS) ?
@@ -178,7 +178,7 @@ int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
 	if (likely(wr && qp_state(qp) == IBV_QPS_RTS))
 		wr = direct_post(qp, wr);
 	if (unlikely(wr))
-		ret = sq_post_late(qp, wr, bad);
+		ret = sq_post_slow(qp, wr, bad);
 	urxe_unlock(&qp->lock);
 	return ret;
 }

@@ -31,7 +31,7 @@
  * completion before that position.
  *
  * A WR that is posted between ibv_start_poll and ibv_end_poll may complete at
- * once, unlike on a NIC, and the batch goes on to poll that completion.  Its
+ * once, unlike on a NIC, and the batch continues and polls that completion. Its
  * event is deferred to ibv_end_poll, and raised if the completion has not
  * been polled by then.
  *

@@ -420,7 +420,7 @@ static inline const struct urxe_cqe *poll_head(const struct urxe_cq *cq)
 }
 
 /*
- * Leave the gate and release the lock that poll_quick() or poll_late() took,
+ * Leave the gate and release the lock that poll_quick() or poll_slow() took,
  * and note the number of completions. Return @got.
  */
 static inline int poll_leave(struct urxe_cq *cq, int got)
@@ -479,7 +479,7 @@ void poll_waits(struct urxe_cq *cq)
  * due, or another thread holds the lock.
  */
 static int __attribute__((noinline))
-poll_late(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+poll_slow(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 {
 	poll_begin(cq);
 	cq_lock(cq);
@@ -509,9 +509,10 @@ poll_quick(struct urxe_cq *cq, int n, struct ibv_wc *wc, bool locks)
 	const struct urxe_cqe *e;
 	uint32_t head, seq;
 
-	if (unlikely(empty % POLL_LOOKS == 0 || poll_has_progress(cq)) ||
+	if (unlikely(empty % POLL_CHECK_INTERVAL == 0 ||
+		     poll_has_progress(cq)) ||
 	    unlikely(locks && !mutex_trylock(&cq->lock)))
-		return poll_late(cq, n, wc);
+		return poll_slow(cq, n, wc);
 	seq = presence_enter_cheap(&cq->gate.insider);
 	if (unlikely(load_acquire(&cq->gate.claimed)))
 		return poll_after_outsider(cq, n, wc);
@@ -537,7 +538,7 @@ poll_alone(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 {
 	return likely(presence_cheap && cq->single_threaded) ?
 		       poll_quick(cq, n, wc, false) :
-		       poll_late(cq, n, wc);
+		       poll_slow(cq, n, wc);
 }
 
 int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)

@@ -27,8 +27,9 @@ static inline void poll_progress(struct urxe_cq *cq)
  * Interval, in empty polls, between checks of the claim of the entry at the
  * head.  Claims are in cache lines that producers write.
  */
-#define POLL_LOOKS 64
-static_assert(IDLE_POLLS % POLL_LOOKS == 0, "IDLE_POLLS is a multiple");
+#define POLL_CHECK_INTERVAL 64
+static_assert(IDLE_POLLS % POLL_CHECK_INTERVAL == 0,
+	      "IDLE_POLLS is a multiple");
 
 /* Request a check of that claim; yield if the poller is idle (idle.h). */
 void poll_waits(struct urxe_cq *cq);
@@ -36,7 +37,7 @@ void poll_waits(struct urxe_cq *cq);
 /* Begin a poll.  A yield comes first, so that it does not delay a CQE. */
 static inline void poll_begin(struct urxe_cq *cq)
 {
-	if (unlikely(load_relaxed(&cq->empty) % POLL_LOOKS == 0))
+	if (unlikely(load_relaxed(&cq->empty) % POLL_CHECK_INTERVAL == 0))
 		poll_waits(cq);
 	poll_progress(cq);
 }

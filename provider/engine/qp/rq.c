@@ -298,7 +298,7 @@ static int rq_push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
-void rq_post_again(struct urxe_rq *rq, struct urxe_kept *k)
+void rq_repost(struct urxe_rq *rq, struct urxe_kept *k)
 {
 	recv_copy(rq_slot(rq, rq->prod), kept_recv(k));
 	k->pos = rq->prod++;

@@ -161,7 +161,7 @@ int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
  * Post a receive again that was taken and will not be completed.  rq->lock is
  * held.
  */
-void rq_post_again(struct urxe_rq *rq, struct urxe_kept *k);
+void rq_repost(struct urxe_rq *rq, struct urxe_kept *k);
 /* Wake the service thread of the requester that waits for a receive. */
 void rq_wake_waiter(struct urxe_qp *qp);
 

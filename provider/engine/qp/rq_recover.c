@@ -92,7 +92,7 @@ static void recover_find(struct urxe_cqe *e, void *arg)
  * Return whether another process has polled the CQ. The caller is inside the
  * gate.
  */
-static bool polled_elsewhere(const struct urxe_cq *cq)
+static bool polled_by_other_process(const struct urxe_cq *cq)
 {
 	return load_relaxed(&cq->sh->ring) != cq->ring_word ||
 	       load_relaxed(cq->ring.head) != cq->head;
@@ -102,7 +102,7 @@ static bool recover_search(struct urxe_cq *cq, struct queue *q)
 {
 	if (!gate_trylock(&cq->gate))
 		return false;
-	if (polled_elsewhere(cq))
+	if (polled_by_other_process(cq))
 		q->other_hands = true;
 	else
 		cq_each(cq, recover_find, q);
@@ -199,7 +199,7 @@ static bool recover_post_lost(struct queue *q)
 		urxe_note(
 			"receive wr_id 0x%llx posted again: the requester that consumed it died, or could not fill it",
 			(unsigned long long)load_relaxed(&kept_recv(k)->wr_id));
-		rq_post_again(q->rq, k);
+		rq_repost(q->rq, k);
 		any = true;
 	}
 	return any;

@@ -48,7 +48,7 @@ static bool busy_is_dead(const struct busy *b)
  * Liveness checks between two requests to the owning process to verify its
  * guards.
  */
-#define ASK_OWNER 32
+#define GUARD_CHECK_INTERVAL 32
 
 /*
  * Wait condition: return true if the guard does not concern the object any
@@ -63,7 +63,7 @@ static bool busy_done(void *arg)
 
 	if (!guard_concerns(b->guard, b->own, b->object) || busy_is_dead(b))
 		return true;
-	if (++b->checks % ASK_OWNER == 0)
+	if (++b->checks % GUARD_CHECK_INTERVAL == 0)
 		service_request_guard_check(b->f, b->own);
 	return false;
 }

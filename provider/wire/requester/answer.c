@@ -51,7 +51,7 @@ static void wait_publish(struct urxe_qp *qp, struct wire_requester *r,
 	r->waits = true;
 }
 
-static void wait_over(struct urxe_qp *qp, struct wire_requester *r)
+static void wait_unpublish(struct urxe_qp *qp, struct wire_requester *r)
 {
 	if (!r->waits)
 		return;
@@ -105,7 +105,7 @@ static void retire(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 
 	if (!window_answered(&r->window, psn))
 		return;
-	wait_over(qp, r);
+	wait_unpublish(qp, r);
 	requester_tries_begin(qp, r);
 	while (r->fetches &&
 	       !wire_psn_before(psn, wire_psn_add(r->fetch[r->first].psn,

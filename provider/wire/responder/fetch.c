@@ -104,7 +104,7 @@ const struct urxe_wire_atomic *fetch_kept(const struct request *r)
 	return NULL;
 }
 
-void fetch_atomic_again(struct request *r)
+void fetch_atomic_duplicate(struct request *r)
 {
 	const struct urxe_wire_atomic *a = fetch_kept(r);
 

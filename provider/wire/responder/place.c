@@ -77,7 +77,7 @@ enum response place(struct request *r)
 	return RESP_ACK;
 }
 
-void place_again(struct request *r)
+void place_duplicate(struct request *r)
 {
 	if (r->op == WIRE_FLUSH ? !shared_use_srq_duplicate(r) && !flush(r) :
 				  fetch_kept(r) != NULL)

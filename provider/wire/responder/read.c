@@ -181,7 +181,7 @@ enum response fetch_read(struct request *r)
 	return RESP_ACK;
 }
 
-void fetch_read_again(struct request *r)
+void fetch_read_duplicate(struct request *r)
 {
 	const uint32_t epsn = load_relaxed(&r->c->sh->epsn) & WIRE_PSN_MASK;
 	struct reader *q = reader_of(r->s, r->c->qpn);

@@ -191,7 +191,7 @@ void request_abandon(struct request *r)
 static enum urxe_inv request_invalidate(struct request *r,
 					const struct urxe_wqe *w)
 {
-	const uint32_t again = r->p->bth.psn | URXE_WIRE_AGAIN;
+	const uint32_t again = r->p->bth.psn | URXE_WIRE_BEGUN;
 
 	if (r->st->invalidated == (r->p->bth.psn | URXE_WIRE_DONE))
 		return URXE_INV_DONE;
@@ -204,8 +204,8 @@ static void request_note_invalidated(struct request *r, enum urxe_inv inv)
 {
 	if (inv == URXE_INV_DONE)
 		r->st->invalidated = r->p->bth.psn | URXE_WIRE_DONE;
-	if (inv == URXE_INV_AGAIN)
-		r->st->invalidated = r->p->bth.psn | URXE_WIRE_AGAIN;
+	if (inv == URXE_INV_BUSY)
+		r->st->invalidated = r->p->bth.psn | URXE_WIRE_BEGUN;
 }
 
 bool request_is_accepted(const struct request *r)
@@ -281,7 +281,7 @@ enum response request_send(struct request *r)
 		if (!request_is_accepted(r))
 			return RESP_SILENCE;
 		request_note_invalidated(r, inv);
-		if (inv == URXE_INV_AGAIN || shared_use_srq(r))
+		if (inv == URXE_INV_BUSY || shared_use_srq(r))
 			return RESP_SILENCE;
 		if (inv == URXE_INV_FAILED)
 			failed = IBV_WC_REM_INV_REQ_ERR;

@@ -182,16 +182,16 @@ void respond_missing(struct request *r, uint32_t epsn)
 	reply_nak(r, WIRE_NAK_SEQUENCE, epsn);
 }
 
-static void respond_again(struct request *r)
+static void respond_duplicate(struct request *r)
 {
 	const uint8_t op = ops[r->op];
 
 	if (op & OP_READ)
-		fetch_read_again(r);
+		fetch_read_duplicate(r);
 	else if (op & OP_ATOMIC)
-		fetch_atomic_again(r);
+		fetch_atomic_duplicate(r);
 	else if (op & OP_PLACE)
-		place_again(r);
+		place_duplicate(r);
 	else if (op)
 		reply_ack_later(r);
 }
@@ -216,7 +216,7 @@ static void respond_rc(struct request *r)
 	}
 	if (unlikely(behind < 0)) {
 		server_count(r->s, URXE_CNT_DUPLICATE);
-		respond_again(r);
+		respond_duplicate(r);
 		return;
 	}
 	if (likely(is_in_place(r) && has_its_length(r)))

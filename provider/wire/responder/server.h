@@ -166,8 +166,8 @@ bool shared_use_stored_srq(struct request *r);
 enum response fetch_read(struct request *r);
 enum response fetch_atomic(struct request *r);
 /* Answer a duplicate request. */
-void fetch_read_again(struct request *r);
-void fetch_atomic_again(struct request *r);
+void fetch_read_duplicate(struct request *r);
+void fetch_atomic_duplicate(struct request *r);
 
 /* Store the result of an executed atomic, to answer duplicates. */
 void fetch_keep(struct request *r, uint64_t original);
@@ -178,7 +178,7 @@ bool fetch_has_resources(const struct request *r);
 
 /* place.c.  As in fetch.c. */
 enum response place(struct request *r);
-void place_again(struct request *r);
+void place_duplicate(struct request *r);
 
 /* deliver.c */
 void deliver_datagram(struct wire_server *s, const struct wire_received *in);

@@ -12,7 +12,7 @@
 /* How long an attach waits for the socket owner, which may be stopped. */
 #define TIMEOUT_NS 500000000ull
 /* How often the wait checks that the socket owner is alive. */
-#define LOOK_NS 10000000ull
+#define CHECK_NS 10000000ull
 
 static bool groups_have(const struct wire_groups *g, const uint8_t gid[16])
 {
@@ -120,6 +120,6 @@ void groups_await(struct urxe_fabric *f, const uint8_t own[16])
 		if ((int32_t)(followed - change) >= 0 || !who ||
 		    process_is_dead(f, who) || clock_now() >= end)
 			return;
-		futex_wait(&w->followed, followed, LOOK_NS);
+		futex_wait(&w->followed, followed, CHECK_NS);
 	}
 }

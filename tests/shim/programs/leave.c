@@ -56,7 +56,7 @@ static void leave_child(void)
 	fd = open("/dev/infiniband/uverbs1000", O_RDWR | O_CLOEXEC);
 	CHECK(fd >= 0);
 	close(fd);
-	puts("the child went on");
+	puts("the child continued");
 }
 
 int main(int argc, char **argv)

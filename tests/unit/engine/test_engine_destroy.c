@@ -301,17 +301,17 @@ static void fight(void *(*posts)(void *), void *(*takes)(void *))
 {
 	static struct duel duel[2];
 	struct urxe_fabric *f = new_fabric();
-	pthread_t poster[2], taker[2];
+	pthread_t poster[2], destroyer[2];
 	unsigned int i;
 
 	for (i = 0; i < 2; i++)
 		duel_open(&duel[i], f);
 	for (i = 0; i < 2; i++) {
 		poster[i] = thread_of(posts, &duel[i]);
-		taker[i] = thread_of(takes, &duel[i]);
+		destroyer[i] = thread_of(takes, &duel[i]);
 	}
 	for (i = 0; i < 2; i++)
-		pthread_join(taker[i], NULL);
+		pthread_join(destroyer[i], NULL);
 	for (i = 0; i < 2; i++) {
 		atomic_store(&duel[i].done, true);
 		pthread_join(poster[i], NULL);

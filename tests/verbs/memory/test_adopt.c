@@ -378,12 +378,12 @@ struct family {
 	int to_child[2], to_parent[2];
 };
 
-static void tell(int fd)
+static void send_byte(int fd)
 {
 	ck_assert_int_eq(write(fd, "x", 1), 1);
 }
 
-static void hear(int fd)
+static void await_byte(int fd)
 {
 	char c;
 
@@ -399,8 +399,8 @@ static int be_child(void *arg)
 	if (!has_pattern(f->p, 0, SIZE))
 		return 2;
 	f->p[0] = 'c';
-	tell(f->to_parent[1]);
-	hear(f->to_child[0]);
+	send_byte(f->to_parent[1]);
+	await_byte(f->to_child[0]);
 	if (f->p[0] != 'c' || !has_pattern(f->p, 1, SIZE))
 		return 3;
 	return 0;
@@ -424,10 +424,10 @@ START_TEST(child_has_a_copy)
 	ck_assert(is_adopted(f.p));
 	child = spawn(be_child, &f);
 	close(f.to_parent[1]); /* read() returns 0 if the child dies */
-	hear(f.to_parent[0]);
+	await_byte(f.to_parent[0]);
 	ck_assert(has_pattern(f.p, 0, SIZE));
 	f.p[1] = f.p[SIZE - 1] = 'p';
-	tell(f.to_child[1]);
+	send_byte(f.to_child[1]);
 	ck_assert_int_eq(reap_child(child), 0);
 	ck_assert(is_adopted(f.p));
 	ck_assert(has_pattern(f.p, 2, SIZE - 1));

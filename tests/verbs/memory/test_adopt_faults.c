@@ -223,15 +223,15 @@ static void do_look(struct node *n, void *arg)
 	fill_pattern(b.p, 5 * PAGE, 6 * PAGE);
 }
 
-_Noreturn static void live_on(int hear, int tell)
+_Noreturn static void live_on(int from, int to)
 {
 	bool ok = has_pattern(b.p, 0, SIZE);
 	char c;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	ok &= write(tell, "x", 1) == 1;
-	ok &= poll(&(struct pollfd){ hear, POLLIN, 0 }, 1, -1) == 1;
-	ok &= read(hear, &c, 1) == 1; /* after the parent's ibv_dereg_mr() */
+	ok &= write(to, "x", 1) == 1;
+	ok &= poll(&(struct pollfd){ from, POLLIN, 0 }, 1, -1) == 1;
+	ok &= read(from, &c, 1) == 1; /* after the parent's ibv_dereg_mr() */
 	ok &= has_pattern(b.p, 0, SIZE);
 	_exit(ok ? 0 : 1);
 }

@@ -24,12 +24,12 @@ struct offer {
 
 static int sock; /* the importer's end */
 
-static void tell(int s, const void *p, size_t len)
+static void write_all(int s, const void *p, size_t len)
 {
 	ck_assert_int_eq(send(s, p, len, MSG_NOSIGNAL), (ssize_t)len);
 }
 
-static void hear(int s, void *p, size_t len)
+static void read_all(int s, void *p, size_t len)
 {
 	ck_assert_int_eq(recv(s, p, len, MSG_WAITALL), (ssize_t)len);
 }
@@ -42,22 +42,22 @@ static void turn(int s)
 {
 	char c = 0;
 
-	tell(s, &c, 1);
-	hear(s, &c, 1);
+	write_all(s, &c, 1);
+	read_all(s, &c, 1);
 }
 
 static void wait_turn(int s)
 {
 	char c;
 
-	hear(s, &c, 1);
+	read_all(s, &c, 1);
 }
 
 static void give_turn(int s)
 {
 	char c = 0;
 
-	tell(s, &c, 1);
+	write_all(s, &c, 1);
 }
 
 /* ------------------------------------------------------- the exporter */
@@ -111,7 +111,7 @@ static void offer(struct exporter *e)
 	};
 
 	send_fd(e->sock, e->ctx->cmd_fd);
-	tell(e->sock, &o, sizeof(o));
+	write_all(e->sock, &o, sizeof(o));
 }
 
 /* Wait for the importer, then destroy the objects that are not NULL. */
@@ -142,7 +142,7 @@ static void import_all(struct importer *m)
 {
 	int fd = recv_fd(sock);
 
-	hear(sock, &m->o, sizeof(m->o));
+	read_all(sock, &m->o, sizeof(m->o));
 	m->ctx = ibv_import_device(fd);
 	ck_nonnull(m->ctx);
 	m->pd = ibv_import_pd(m->ctx, m->o.pd);

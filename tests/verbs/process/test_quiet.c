@@ -46,8 +46,8 @@ static long naps(void)
 	return sum;
 }
 
-#define LOOK_MS 2000
-#define NAPS 4 /* wake-ups in LOOK_MS; a 10 Hz timer makes 20 */
+#define CHECK_MS 2000
+#define NAPS 4 /* wake-ups in CHECK_MS; a 10 Hz timer makes 20 */
 #define LOOKS 10
 
 static void do_count_naps(struct node *b, void *arg)
@@ -80,7 +80,7 @@ static void *open_and_end(void *ctx)
 
 /*
  * Two connected processes whose CQs are armed make at most NAPS wake-ups in
- * LOOK_MS.  With _i = 1, the thread of a that opened the device first has
+ * CHECK_MS.  With _i = 1, the thread of a that opened the device first has
  * exited.
  */
 START_TEST(idle_wakeups)
@@ -114,7 +114,7 @@ START_TEST(idle_wakeups)
 	for (i = 0; i < LOOKS; i++) {
 		on_b(&d, do_count_naps, &then_b, sizeof(then_b));
 		a = naps();
-		sleep_ms(LOOK_MS);
+		sleep_ms(CHECK_MS);
 		a = naps() - a;
 		on_b(&d, do_count_naps, &b, sizeof(b));
 		b -= then_b;

@@ -301,7 +301,7 @@ START_TEST(unused_objects_not_delayed)
 }
 END_TEST
 
-struct taker {
+struct destroyer {
 	struct ibv_mr *mr;
 	_Atomic bool done;
 	clockid_t clock; /* its CPU time */
@@ -309,7 +309,7 @@ struct taker {
 
 static void *take(void *arg)
 {
-	struct taker *t = arg;
+	struct destroyer *t = arg;
 
 	ck_ok(ibv_dereg_mr(t->mr));
 	atomic_store(&t->done, true);
@@ -324,7 +324,7 @@ START_TEST(dereg_of_used_mr_waits)
 {
 	struct timespec cpu;
 	struct stopped s;
-	struct taker t;
+	struct destroyer t;
 	pthread_t id;
 	double start;
 

@@ -99,7 +99,7 @@ static bool fits(struct ibv_context *ctx, int i, int j)
  * Connect new QPs with @a and @b. Return whether a WRITE succeeds; otherwise
  * it is RETRY_EXC_ERR.
  */
-static bool heard(struct duo *d, struct view a, struct view b)
+static bool arrives(struct duo *d, struct view a, struct view b)
 {
 	struct ibv_wc wc;
 
@@ -132,10 +132,10 @@ START_TEST(gid_pairs)
 		a.from = b.to = i / n;
 		a.to = b.from = i % n;
 		if (fits(d.a.ctx, a.from, a.to)) {
-			ck_assert(heard(&d, a, b));
+			ck_assert(arrives(&d, a, b));
 			same++;
 		} else {
-			ck_assert(!heard(&d, a, b));
+			ck_assert(!arrives(&d, a, b));
 			other++;
 		}
 	}
@@ -164,8 +164,8 @@ START_TEST(mismatched_gids)
 	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		b.from = wrong[i].from;
 		b.to = wrong[i].to;
-		ck_assert(!heard(&d, a, b));
-		ck_assert(!heard(&d, b, a));
+		ck_assert(!arrives(&d, a, b));
+		ck_assert(!arrives(&d, b, a));
 	}
 	duo_close(&d);
 }

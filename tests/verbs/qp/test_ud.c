@@ -519,7 +519,7 @@ START_TEST(destination_not_ready)
 	enum ibv_qp_state to = IBV_QPS_RESET;
 	struct ibv_qp_attr attr;
 	struct opts o = default_opts();
-	struct addr nobody = { 0 };
+	struct addr no_peer = { 0 };
 	struct ibv_ah *ah;
 	struct duo d;
 
@@ -532,8 +532,9 @@ START_TEST(destination_not_ready)
 	b_recv(&d, 1, 0, 256);
 	send_b(&d, ah, 9);
 	/* RTR of a UD QP requires no attributes, so no peer */
-	ck_assert_int_eq(type_attr(&attr, IBV_QPT_UD, IBV_QPS_RTR, &o, &nobody),
-			 IBV_QP_STATE);
+	ck_assert_int_eq(
+		type_attr(&attr, IBV_QPT_UD, IBV_QPS_RTR, &o, &no_peer),
+		IBV_QP_STATE);
 	b_modify(&d, IBV_QPS_RTR);
 	send_b(&d, ah, 10);
 	ck_assert_uint_eq(b_wait_recv(&d).byte_len, GRH + 10);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What must hold of memory and of completions, whatever comes. */
+/* Invariants of memory and of completions, for all inputs. */
 #include <string.h>
 
 #include "host.h"
@@ -35,11 +35,14 @@ void check_memory(void)
 		}
 }
 
-/* ------------------------------------------------------- what was posted */
+/* ------------------------------------------------------- posted WRs */
 
 enum { RECV = 1 };
 
-/* QP, generation, kind and number */
+/*
+ * Bit 0: RECV; bits 1 to 7: QP; bits 8 to 31: generation of the QP;
+ * bits 32 to 63: number of the WR
+ */
 uint64_t wr_id(int i, bool recv)
 {
 	return (uint64_t)host.next_id++ << 32 |
@@ -53,7 +56,7 @@ void queue_add(struct queue *q, struct posted p)
 	q->wr[(q->first + q->n++) % POSTED] = p;
 }
 
-/* What a QP had of its SRQ when it is reset or destroyed may be lost. */
+/* Reset and destruction of a QP may lose a receive taken from its SRQ. */
 void queues_forget(int i)
 {
 	if (i == QP_SRQ || i == QP_XRC)
@@ -75,7 +78,11 @@ static struct posted queue_take(struct queue *q)
 
 /* ------------------------------------------------------- completions */
 
-/* It was answered: an ACK of its last PSN, or of a later one, or its data. */
+/*
+ * Check that the peer sent a response to the WR before it completed.  The
+ * response to a READ or an atomic is data for each PSN, and to other WRs an
+ * ACK of their last PSN or of a later one.
+ */
 static void check_answered(const struct host_qp *q, const struct posted *p)
 {
 	uint32_t i, at = (p->psn - FIRST_PSN) & WIRE_PSN_MASK;
@@ -104,7 +111,7 @@ static void check_sent(struct host_qp *q, const struct ibv_wc *wc)
 {
 	struct posted p;
 
-	/* those before it that nobody was to be told of went well */
+	/* earlier WRs without a completion are unsignaled and successful */
 	for (;;) {
 		p = queue_take(&q->sq);
 		if (p.id == wc->wr_id)
@@ -140,8 +147,9 @@ static void check_completion(struct ibv_cq *cq, const struct ibv_wc *wc)
 		if (host.qp[i].qp && host.qp[i].qp->qp_num == wc->qp_num)
 			break;
 	/*
-	 * None of a QP that is destroyed; but the receives of an XRC target
-	 * complete in its SRQ's CQ, which is not the QP's to clean.
+	 * ibv_destroy_qp() removes the completions of the QP from its CQs.
+	 * But receives of an XRC target complete in the CQ of the SRQ, and
+	 * those completions remain.
 	 */
 	if (i == QPS) {
 		must(word & RECV && cq == host.qp[QP_XRC].cq);
@@ -149,7 +157,7 @@ static void check_completion(struct ibv_cq *cq, const struct ibv_wc *wc)
 		return;
 	}
 	must(cq == host.qp[i].cq);
-	if (i == QP_SMALL) /* it may have overflown */
+	if (i == QP_SMALL) /* its CQ may have overrun */
 		return;
 	if ((i != QP_SRQ && i != QP_XRC) || !(word & RECV)) {
 		must((word >> 1 & 0x7f) == (uint32_t)i);

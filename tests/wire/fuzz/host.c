@@ -28,13 +28,13 @@ static const uint8_t there_ipv6[16] = { 0xfd, 0x91, [15] = 2 };
 
 void broken(const char *file, int line, const char *what)
 {
-	fprintf(stderr, "%s:%d: not so: %s\n", file, line, what);
+	fprintf(stderr, "%s:%d: check failed: %s\n", file, line, what);
 	abort();
 }
 
-/* ------------------------------------------------------- the holder */
+/* ------------------------------------------------------- socket owner */
 
-/* Who holds the socket is the harness itself, without a thread. */
+/* The harness is the socket owner, without a thread. */
 static struct urxe_context *held;
 static struct wire_server *server;
 
@@ -42,7 +42,7 @@ void __wrap_socket_owner_start(struct urxe_context *ctx, const uint8_t gid[16]);
 void __wrap_socket_owner_start(struct urxe_context *ctx, const uint8_t gid[16])
 {
 	(void)gid;
-	if (!held) /* librdmacm opens the device, too */
+	if (!held) /* librdmacm also opens the device */
 		held = ctx;
 }
 
@@ -52,7 +52,7 @@ void __wrap_socket_owner_stop(struct urxe_context *ctx)
 	(void)ctx;
 }
 
-/* Who holds is the one who would wait for him. */
+/* The caller is the socket owner itself: run the server, do not wait. */
 void __wrap_groups_await(struct urxe_fabric *f, const uint8_t own[16]);
 void __wrap_groups_await(struct urxe_fabric *f, const uint8_t own[16])
 {
@@ -61,7 +61,7 @@ void __wrap_groups_await(struct urxe_fabric *f, const uint8_t own[16])
 	server_run(server);
 }
 
-/* The provider is a part of this program. */
+/* The provider is linked into this program and need not be loaded. */
 void __wrap_shim_load_provider(void);
 void __wrap_shim_load_provider(void)
 {
@@ -81,7 +81,7 @@ void host_receive(void)
 {
 	unsigned int left;
 
-	/* long READs are answered in portions */
+	/* each call sends one portion of a long READ's response */
 	while (server_run(server) || !net_is_empty()) {
 		left = net_waiting();
 		run_groups();
@@ -107,7 +107,7 @@ uint32_t host_epsn(int i)
 	return load_relaxed(&to_uqp(host.qp[i].qp)->sh->epsn) & WIRE_PSN_MASK;
 }
 
-/* ------------------------------------------------------- once */
+/* ------------------------------------------------------- device */
 
 static void fill_memory(void)
 {
@@ -210,11 +210,11 @@ static uint8_t gid_index(void)
 	union ibv_gid gid;
 	int i;
 
-	for (i = 1; i < 64; i += 2) /* the odd ones are of RoCE v2 */
+	for (i = 1; i < 64; i += 2) /* odd indexes are RoCE v2 */
 		if (!ibv_query_gid(host.ctx, 1, i, &gid) &&
 		    !memcmp(gid.raw, host.here, 16))
 			return (uint8_t)i;
-	must(!"the address is there");
+	must(!"the GID table contains host.here");
 }
 
 static struct ibv_ah_attr way(void)
@@ -336,7 +336,7 @@ void host_destroy(int i)
 	queues_forget(i);
 }
 
-/* 239.1.2.3 */
+/* IPv4 multicast group 239.1.2.3 */
 const uint8_t host_group[16] = { [10] = 0xff, 0xff, 239, 1, 2, 3 };
 
 void host_join(bool in)
@@ -361,7 +361,7 @@ void host_port(bool up)
 	host.port_down = !up;
 }
 
-/* ------------------------------------------------------- an input */
+/* ------------------------------------------------------- one input */
 
 static void xrc_begin(void)
 {
@@ -423,7 +423,7 @@ static void finish(int i)
 	check_polls(false);
 	if (i == QP_SMALL)
 		return;
-	/* what was posted is completed, but what was not to be told of */
+	/* all WRs have completed; the rest of them are unsignaled */
 	must(!host.qp[i].rq.n);
 	for (n = 0; n < q->n; n++)
 		must(!q->wr[(q->first + n) % POSTED].signaled);

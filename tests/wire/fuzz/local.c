@@ -16,14 +16,17 @@ static uint32_t packets_of(const struct host_qp *q, uint32_t length)
 	return length ? (length + q->mtu - 1) / q->mtu : 1;
 }
 
-/* A place that bytes may be put to from now on. */
+/* From now on, n bytes at offset @at may change. */
 static void receivable(uint32_t at, uint32_t n)
 {
 	memset(host.receivable + at, 1, n);
 }
 
-/* Posts it; what the other host is to answer is known before it goes out.  False:
- * it is not taken. */
+/*
+ * Post a WR.  It is recorded before ibv_post_send(), which may send its
+ * packets at once: net_sent() compares their PSNs with q->psn.  Return false
+ * if the WR is not posted.
+ */
 static bool post(int i, struct ibv_send_wr *wr, uint32_t length, int key)
 {
 	struct host_qp *q = &host.qp[i];
@@ -60,7 +63,7 @@ static unsigned int send_flags(const struct record *r)
 	       (r->flags & FLAG_FAR ? IBV_SEND_FENCE : 0);
 }
 
-/* Bytes and where they are; fetches bring them. */
+/* Return the buffer of a WR.  READs and atomics write to it. */
 static struct ibv_sge sge_of(const struct record *r, uint8_t op)
 {
 	const bool atomic = op == IBV_WR_ATOMIC_CMP_AND_SWP ||
@@ -74,7 +77,7 @@ static struct ibv_sge sge_of(const struct record *r, uint8_t op)
 		.lkey = host.local->lkey,
 	};
 
-	if (r->flags & FLAG_ODD) /* a key that does not hold */
+	if (r->flags & FLAG_ODD) /* an invalid lkey */
 		sge.lkey ^= 1;
 	else if (brings)
 		receivable(at, sge.length);
@@ -202,7 +205,7 @@ void local_region(const struct record *r)
 		host.key[KEY_WINDOW].may = false;
 }
 
-/* ------------------------------------------------------- QPs, time */
+/* ------------------------------------------------------- QPs, time, port */
 
 static void reset(int i)
 {

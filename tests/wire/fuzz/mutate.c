@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* For libFuzzer: records stay whole. */
+/* Mutations for libFuzzer that insert, delete and change whole records. */
 #include <string.h>
 
 #include "parse.h"
@@ -29,7 +29,7 @@ static void rnd_begin(unsigned int seed)
 	state = seed * 0x9e3779b97f4a7c15ull + 1;
 }
 
-/* One that is mostly all right. */
+/* Generate a record, most often one of a nearly valid packet. */
 static void record_new(uint8_t *to)
 {
 	struct record r = { .kind = (uint8_t)rnd(256),
@@ -53,8 +53,8 @@ static size_t change(uint8_t *data, size_t n, size_t most)
 	const uint32_t what = n ? rnd(8) : 0;
 
 	switch (what) {
-	case 0: /* one more */
-	case 1: /* the same again */
+	case 0: /* insert a new record */
+	case 1: /* duplicate a record */
 		if (n == most)
 			return n;
 		memmove(at + BYTES, at, behind);
@@ -67,7 +67,7 @@ static size_t change(uint8_t *data, size_t n, size_t most)
 	case 3:
 		record_new(at);
 		return n;
-	case 4: /* another one's place */
+	case 4: /* overwrite it with another record of the input */
 		memcpy(at, data + rnd(n) * BYTES, BYTES);
 		return n;
 	case 5:
@@ -76,7 +76,7 @@ static size_t change(uint8_t *data, size_t n, size_t most)
 	case 6:
 		at[rnd(BYTES)] = (uint8_t)rnd(256);
 		return n;
-	default: /* what libFuzzer has seen compared */
+	default: /* a mutation by libFuzzer, which knows compared values */
 		LLVMFuzzerMutate(at, BYTES, BYTES);
 		return n;
 	}
@@ -96,7 +96,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
 	return n * BYTES;
 }
 
-/* The beginning of one, and the end of the other. */
+/* Concatenate the first records of a and the last records of b. */
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t na, const uint8_t *b,
 				 size_t nb, uint8_t *out, size_t max,
 				 unsigned int seed)

@@ -31,7 +31,7 @@ const uint8_t net_ipv6[16] = { 0xfd, 0x91, [15] = 1 };
 
 #define FDS 4096
 static struct net_socket {
-	int family; /* 0: not one of ours */
+	int family; /* 0: not a simulated socket */
 	uint16_t port;
 	uint8_t gid[16];
 } sockets[FDS];
@@ -115,7 +115,7 @@ REAL(int, getsockname, (int fd, struct sockaddr *a, socklen_t *n))
 	return 0;
 }
 
-/* ------------------------------------------------------- to the host */
+/* ------------------------------------------------------- receiving */
 
 #define ROOM 64
 static struct incoming {
@@ -204,7 +204,7 @@ static void take(struct mmsghdr *m)
 	net_lose();
 }
 
-/* Is the oldest one for it? */
+/* Return true if the oldest queued packet is for socket s. */
 static bool is_for(const struct net_socket *s)
 {
 	return count && s->port == WIRE_PORT &&
@@ -228,7 +228,7 @@ REAL(int, recvmmsg,
 	return -1;
 }
 
-/* ------------------------------------------------------- from it */
+/* ------------------------------------------------------- sending */
 
 static size_t segment_of(struct msghdr *h)
 {
@@ -291,7 +291,7 @@ REAL(ssize_t, sendto,
 	return (ssize_t)n;
 }
 
-/* ------------------------------------------------------- the interface */
+/* ------------------------------------------------------- interface */
 
 static char name[] = "eth0";
 static union wire_sockaddr own[2];
@@ -331,7 +331,7 @@ REAL(unsigned int, if_nametoindex, (const char *which))
 	return strcmp(which, name) ? 1 : INTERFACE;
 }
 
-/* No way is long, and whoever is there is known. */
+/* The link-layer address of each next hop is known. */
 REAL(int, neighbour_find,
      (const uint8_t gid[16], const uint8_t from[16], uint32_t interface))
 {

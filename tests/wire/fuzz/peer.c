@@ -10,17 +10,17 @@
 #define PKEY 0xffff
 #define QKEY 0x1234
 
-/* Annex A19: what is flushed, and the rights that its type asks for */
+/* Annex A19: selectivity level MR, and the rights for a placement type */
 #define FLUSH_MR 1
 #define FLUSH_RIGHTS(type) ((type) * (unsigned int)ACCESS_FLUSH_GLOBAL)
 
 /* ------------------------------------------------------- sending */
 
-/* What is wrong with a packet, beside what its fields say. */
+/* Rare properties of a packet.  Most of them are errors. */
 enum {
 	RARE_NOTHING,
 	RARE_ICRC,
-	RARE_STRANGER, /* from another host */
+	RARE_STRANGER, /* from a third host */
 	RARE_PKEY,
 	RARE_QPN,
 	RARE_VERSION,
@@ -36,8 +36,8 @@ struct packet {
 	struct net_packet net;
 	uint8_t bytes[WIRE_MAX_BYTES];
 	unsigned int rare;
-	bool later; /* it comes with the next one */
-	const uint8_t *to; /* NULL: the host */
+	bool later; /* the host receives it with the next packet */
+	const uint8_t *to; /* destination GID; NULL: host.here */
 };
 
 static unsigned int rare_of(const struct record *r)
@@ -68,8 +68,11 @@ static bool is_answer(uint8_t opcode)
 	       op <= WIRE_ATOMIC_ACKNOWLEDGE;
 }
 
-/* What the requester may take for an answer from now on; later: to what is sent
- * until then, too. */
+/*
+ * Record a response that the requester may accept from now on.  later: the
+ * host receives it only with the next packet, so the response may also
+ * acknowledge requests that the QP sends until then.
+ */
 static void answer_noted(struct host_qp *q, const struct wire_packet *p,
 			 bool later)
 {
@@ -99,7 +102,7 @@ static void note_answer(const struct packet *k, size_t n)
 		answer_noted(q, &p, k->later);
 }
 
-/* Those n bytes are in place. */
+/* Append the ICRC to the n bytes in k->bytes and queue the packet. */
 static void packet_put(struct packet *k, size_t n)
 {
 	memcpy(k->net.from, host.there, 16);
@@ -136,7 +139,10 @@ static void packet_build(struct packet *k)
 	packet_put(k, n);
 }
 
-/* What is not for anybody, certainly; over IPv4 16 bits of the ICRC tell. */
+/*
+ * Return true if no connected QP may accept the packet.  Over IPv4 only 16
+ * bits of the ICRC are checked (wire/icrc.h), so a QP may accept a bad ICRC.
+ */
 static bool is_for_nobody(const struct packet *k)
 {
 	return k->rare == RARE_STRANGER || k->rare == RARE_PKEY ||
@@ -234,7 +240,7 @@ static uint32_t rkey_of(const struct record *r)
 {
 	const uint8_t more = r->key / KEYS;
 
-	/* mostly one that is told, else one near it, or none */
+	/* mostly an rkey of the host, else a value near it, or 0 */
 	return more < 32 ? key_of(r)->rkey :
 	       more < 37 ? key_of(r)->rkey + more - 34 :
 			   0;
@@ -247,7 +253,7 @@ static uint64_t addr_of(const struct record *r)
 	return (uintptr_t)host.mem + key_of(r)->at + (uint64_t)off;
 }
 
-/* Bytes of a packet's payload. */
+/* Return the payload length of a request packet. */
 static uint32_t payload_of(const struct record *r, const struct host_qp *q,
 			   uint8_t op)
 {
@@ -323,7 +329,7 @@ static void request_fill(const struct record *r, const struct host_qp *q,
 	p->xrceth.srqn = host.srqn ^ (rare_of(r) == RARE_SRQN);
 }
 
-/* ------------------------------------------------------- what must not be */
+/* ------------------------------------------------------- expected results */
 
 static bool key_holds(const struct host_qp *q, uint32_t rkey, uint64_t addr,
 		      uint64_t bytes, unsigned int right)
@@ -344,7 +350,7 @@ static bool key_holds(const struct host_qp *q, uint32_t rkey, uint64_t addr,
 	return false;
 }
 
-/* Where what it names begins; 0: it names nothing. */
+/* Return the start address of the memory of a valid rkey, else 0. */
 static uint64_t key_begin(uint32_t rkey)
 {
 	const struct key *k;
@@ -387,7 +393,7 @@ static bool flush_is_wrong(const struct host_qp *q, const struct wire_packet *p)
 static bool fetch_is_wrong(const struct host_qp *q, const struct wire_packet *p,
 			   uint8_t op)
 {
-	if (q - host.qp == QP_RTR) /* it has no resources */
+	if (q - host.qp == QP_RTR) /* no responder resources */
 		return true;
 	if (ops[op].kind == FLUSH)
 		return flush_is_wrong(q, p);
@@ -403,7 +409,7 @@ static bool fetch_is_wrong(const struct host_qp *q, const struct wire_packet *p,
 			  IBV_ACCESS_REMOTE_ATOMIC);
 }
 
-/* A packet that is the next one, but may not be carried out. */
+/* Return true if the QP must not execute the packet, which has the ePSN. */
 static bool is_wrong(const struct host_qp *q, const struct wire_packet *p)
 {
 	const uint8_t op = p->bth.opcode & 0x1f;
@@ -429,7 +435,7 @@ static uint32_t psns_of(const struct host_qp *q, const struct wire_packet *p)
 	return ops[p->bth.opcode & 0x1f].kind == READ && n ? n : 1;
 }
 
-/* It was carried out. */
+/* The QP executed the packet: update the expected state. */
 static void request_taken(struct host_qp *q, const struct wire_packet *p)
 {
 	const uint8_t op = p->bth.opcode & 0x1f;
@@ -448,7 +454,7 @@ static void request_taken(struct host_qp *q, const struct wire_packet *p)
 		host.key[KEY_WINDOW].may = false;
 }
 
-/* Where memory may have changed: by what was written. */
+/* Check that an executed packet changed no memory except what it writes. */
 static void check_written(const struct host_qp *q, const struct wire_packet *p,
 			  const uint8_t *before)
 {
@@ -458,7 +464,7 @@ static void check_written(const struct host_qp *q, const struct wire_packet *p,
 	uint32_t i;
 
 	if (ops[op].kind == SEND)
-		return; /* into receives: check_memory() */
+		return; /* check_memory() checks the buffers of receives */
 	if (ops[op].kind == WRITE) {
 		n = p->length;
 		from = q->write_addr + q->write_done - n - mem;
@@ -473,7 +479,7 @@ static void check_written(const struct host_qp *q, const struct wire_packet *p,
 		must(host.mem[i] == before[i] || i - from < n);
 }
 
-static bool hears(const struct host_qp *q)
+static bool accepts(const struct host_qp *q)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr a;
@@ -485,7 +491,10 @@ static bool hears(const struct host_qp *q)
 	       a.qp_state == IBV_QPS_SQD || a.qp_state == IBV_QPS_SQE;
 }
 
-/* One packet of RC that was looked at by itself. */
+/*
+ * Check the result of a packet for an RC QP or an XRC target.  The host
+ * received no other packet at the same time.
+ */
 static void reliable_check(struct host_qp *q, const struct wire_packet *p,
 			   uint32_t epsn, const uint8_t *before)
 {
@@ -505,7 +514,7 @@ static void reliable_check(struct host_qp *q, const struct wire_packet *p,
 		must(same || ops[op].kind == SEND);
 		return;
 	}
-	if (now == epsn) /* it was refused */
+	if (now == epsn) /* the QP refused it, for example by an RNR NAK */
 		return;
 	must(now == wire_psn_add(epsn, psns_of(q, p)));
 	request_taken(q, p);
@@ -522,7 +531,7 @@ void peer_request(const struct record *r)
 			    .later = r->flags & FLAG_LATER };
 	const uint8_t transport = transport_of(q);
 	const uint32_t epsn = host_epsn(i);
-	const bool alone = net_is_empty(), heard = hears(q);
+	const bool alone = net_is_empty(), received = accepts(q);
 
 	request_fill(r, q, &k.p);
 	if (k.p.length > WIRE_MAX_PAYLOAD || !wire_parts(k.p.bth.opcode))
@@ -539,7 +548,7 @@ void peer_request(const struct record *r)
 		q->unsure = true;
 	} else if ((is_for_nobody(&k) &&
 		    !(q->type == IBV_QPT_UD && k.rare == RARE_STRANGER)) ||
-		   !heard ||
+		   !received ||
 		   (k.p.bth.opcode & WIRE_TRANSPORT) != transport) {
 		must(host_epsn(i) == epsn);
 		must(!memcmp(host.mem, before, MEM_BYTES));
@@ -566,7 +575,7 @@ void peer_datagram(const struct record *r)
 	k.p.length = k.p.known = r->length * (r->flags & FLAG_BIG ? 16u : 1u);
 	if (r->key & 0x80)
 		k.p.deth.qkey++;
-	if (r->key & 1) { /* to the group */
+	if (r->key & 1) { /* multicast QPN, with or without group GID */
 		k.p.bth.qpn = 0xffffff;
 		k.to = r->key & 2 ? host_group : NULL;
 	}
@@ -592,9 +601,9 @@ void peer_mad(const struct record *r, const uint8_t *mad, size_t n)
 		host_receive();
 }
 
-/* ------------------------------------------------------- answers */
+/* ------------------------------------------------------- responses */
 
-/* Whose PSN it is; NULL: it was completed, or there is none. */
+/* Return the outstanding WR that has the PSN, or NULL. */
 static const struct posted *wr_of(const struct host_qp *q, uint32_t psn)
 {
 	const struct posted *p;
@@ -614,7 +623,7 @@ static bool wr_is_atomic(const struct posted *p)
 	       p->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* As many bytes as the answer to psn brings. */
+/* Return the payload length of the READ response for psn. */
 static uint32_t data_length(const struct host_qp *q, const struct posted *p,
 			    uint32_t psn)
 {
@@ -700,9 +709,9 @@ void peer_answer(const struct record *r)
 		host_receive();
 }
 
-/* ------------------------------------------------------- what it hears */
+/* ------------------------------------------------------- received packets */
 
-/* No memory of ours but what others may read. */
+/* Check that the payload contains no memory that the host must not send. */
 static void check_secrets(const struct wire_packet *p)
 {
 	const uint8_t *at = p->payload;
@@ -739,7 +748,7 @@ void net_sent(const struct net_packet *net)
 	check_icrc(net);
 	check_secrets(&p);
 	if (p.bth.qpn == 1)
-		rdmacm_heard(&p);
+		rdmacm_receive(&p);
 	if (p.bth.qpn < PEER_QPN(0) || p.bth.qpn >= PEER_QPN(QPS))
 		return;
 	q = &host.qp[p.bth.qpn - PEER_QPN(0)];
@@ -747,7 +756,7 @@ void net_sent(const struct net_packet *net)
 	    p.bth.opcode == WIRE_CNP_OPCODE)
 		return;
 	end = wire_psn_add(p.bth.psn, psns_of(q, &p));
-	must(wire_psn_minus(end, q->psn) <= 0); /* it was posted */
+	must(wire_psn_minus(end, q->psn) <= 0); /* a WR was posted for it */
 	if (wire_psn_minus(end, q->sent_high) > 0)
 		q->sent_high = end;
 }

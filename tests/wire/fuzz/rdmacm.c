@@ -9,8 +9,8 @@
 
 #define PORT 7471
 #define BACKLOG 3
-#define IDS 8 /* at a time, beside the listeners */
-#define HEARD 4
+#define IDS 8 /* limit of ids at a time, without the listeners */
+#define RECEIVED 4
 
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *listener[2]; /* RDMA_PS_TCP, RDMA_PS_UDP */
@@ -35,7 +35,7 @@ static void id_end(int i)
 	ids[i] = NULL;
 }
 
-/* One that has come by itself; there may be no place for it. */
+/* Keep the id of a connect request, or reject it if no slot is free. */
 static void id_came(struct rdma_cm_id *id)
 {
 	const int i = slot_of(NULL);
@@ -59,7 +59,7 @@ static struct rdma_conn_param parameters(void)
 	};
 }
 
-/* What follows of itself. */
+/* Process an event, with the next step of the connection setup. */
 static void event(struct rdma_cm_event *e)
 {
 	struct rdma_cm_id *id = e->id;
@@ -122,7 +122,7 @@ void rdmacm_connect(const struct record *r)
 		events();
 		return;
 	}
-	if (!ids[i]->verbs) { /* librdmacm looks at its device, unasked */
+	if (!ids[i]->verbs) { /* librdmacm would use it unchecked */
 		id_end(i);
 		return;
 	}
@@ -177,14 +177,17 @@ void rdmacm_end(void)
 
 /* ------------------------------------------------------- messages */
 
-/* What the host has said last: a message's ID, and whose it is. */
-static struct heard {
+/* The last messages from the host: communication ID and transaction ID. */
+static struct received {
 	uint32_t id;
 	uint64_t tid;
-} heard[HEARD];
+} received[RECEIVED];
 static unsigned int said;
 
-/* Where messages have the sender's ID, and the other one's; 0: nowhere. */
+/*
+ * The fields of a message for the communication ID (SIDR: request ID) of its
+ * sender and of its receiver; 0: the message has no such field.
+ */
 static const struct {
 	enum mad_field own, other;
 } names[] = {
@@ -199,13 +202,13 @@ static const struct {
 	[MAD_SIDR_REP] = { 0, MAD_SIDR_REP_request_id },
 };
 
-void rdmacm_heard(const struct wire_packet *p)
+void rdmacm_receive(const struct wire_packet *p)
 {
 	enum mad_message m = mad_check(p->payload, p->length);
 
-	must(m != MAD_HEADER); /* it says what the specification has */
+	must(m != MAD_HEADER); /* the host sends valid CM messages */
 	if (names[m].own)
-		heard[said++ % HEARD] = (struct heard){
+		received[said++ % RECEIVED] = (struct received){
 			.id = (uint32_t)mad_get(p->payload, names[m].own),
 			.tid = mad_get(p->payload, MAD_HEADER_tid),
 		};
@@ -281,7 +284,7 @@ static void put_fields(uint8_t *mad, enum mad_message m, const struct record *r)
 void rdmacm_message(const struct record *r)
 {
 	const enum mad_message m = MAD_REQ + r->op % 9;
-	const struct heard *h = &heard[r->key / 8 % HEARD];
+	const struct received *h = &received[r->key / 8 % RECEIVED];
 	uint8_t mad[MAD_BYTES];
 	uint32_t field;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A whole host on the wire: an input is a list of records (peer.h), packets of
- * another host and what the local program does meanwhile.
+ * Fuzzer of a complete host with a wire.  An input is a list of records
+ * (peer.h): packets of the peer, CM messages of the peer, and actions of the
+ * program on the host.  Bit 0 of the last byte of an input selects IPv6.
  */
 #include <string.h>
 
@@ -9,8 +10,8 @@
 #include "local.h"
 #include "parse.h"
 
-#define RECORDS 128 /* of one input */
-/* Bytes of a raw packet come from the records behind its own. */
+#define RECORDS 128 /* limit of one input; further records are ignored */
+/* The next 1 to RAW_RECORDS records are the bytes of a raw packet. */
 #define RAW_RECORDS 8
 
 typedef void (*step)(const struct record *r);
@@ -21,12 +22,12 @@ static const step steps[] = {
 	peer_answer,   peer_answer,  peer_datagram, local_send,
 	local_send,    local_send,   local_send,    local_receive,
 	local_receive, local_window, local_region,  local_state,
-	local_wait,    local_wait,   NULL /* raw */, rdmacm_message,
+	local_wait,    local_wait,   NULL /* raw() */, rdmacm_message,
 	rdmacm_message,    rdmacm_connect,   local_port,
 };
 #define STEPS (sizeof(steps) / sizeof(*steps))
 
-/* If nothing is taken nothing is tried. */
+/* Check that the host executes a valid WRITE: else no input has an effect. */
 static void try_it(bool ipv6)
 {
 	const struct record write = { .op = 6, .length = 8 };

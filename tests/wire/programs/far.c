@@ -28,7 +28,7 @@ static uint32_t next_psn;
 
 #define MOST 256
 /* MADs received before, to recognize repeated ones. */
-static uint8_t heard[MOST][MAD_BYTES];
+static uint8_t received[MOST][MAD_BYTES];
 static unsigned int n_heard;
 
 static void *big(size_t n)
@@ -188,7 +188,7 @@ static bool was_heard(const uint8_t mad[MAD_BYTES])
 	unsigned int i;
 
 	for (i = 0; i < n_heard; i++)
-		if (!memcmp(heard[i], mad, MAD_BYTES))
+		if (!memcmp(received[i], mad, MAD_BYTES))
 			return true;
 	return false;
 }
@@ -196,8 +196,8 @@ static bool was_heard(const uint8_t mad[MAD_BYTES])
 static const uint8_t *remember(const uint8_t mad[MAD_BYTES])
 {
 	ck_assert_uint_lt(n_heard, MOST);
-	memcpy(heard[n_heard], mad, MAD_BYTES);
-	return heard[n_heard++];
+	memcpy(received[n_heard], mad, MAD_BYTES);
+	return received[n_heard++];
 }
 
 const uint8_t *far_hear(enum mad_message m)

@@ -294,7 +294,7 @@ bool hear_within(struct wire_packet *p, int ms)
 	return true;
 }
 
-struct wire_packet hear(void)
+struct wire_packet receive_packet(void)
 {
 	struct wire_packet p;
 
@@ -311,7 +311,7 @@ void silence(void)
 
 void hear_answer(uint8_t syndrome, uint32_t psn)
 {
-	struct wire_packet p = hear();
+	struct wire_packet p = receive_packet();
 
 	ck_assert_uint_eq(p.bth.opcode & ~WIRE_TRANSPORT, WIRE_ACKNOWLEDGE);
 	ck_assert_uint_eq(p.aeth.syndrome, syndrome);
@@ -323,7 +323,7 @@ void hear_acks(uint32_t psn)
 	struct wire_packet p;
 
 	do {
-		p = hear();
+		p = receive_packet();
 		ck_assert_uint_eq(p.bth.opcode, WIRE_ACKNOWLEDGE);
 		ck_assert_uint_eq(p.aeth.syndrome, WIRE_ACK);
 	} while (p.bth.psn != (psn & WIRE_PSN_MASK));

@@ -113,7 +113,7 @@ struct wire_packet packet_of_chance(uint32_t qpn);
  */
 bool hear_within(struct wire_packet *p, int ms);
 /* Receive the next packet.  hear_within() with WAIT_MS. */
-struct wire_packet hear(void);
+struct wire_packet receive_packet(void);
 /* Check that no packet arrives for QUIET_MS. */
 void silence(void);
 /* Receive an ACK or NAK with this syndrome and PSN. */

@@ -192,7 +192,7 @@ START_TEST(ecn_marked_packets)
 	hear_answer(WIRE_ACK, PSN);
 	p.bth.psn = (PSN + 1) & WIRE_PSN_MASK;
 	say_by(&p, 3);
-	p = hear();
+	p = receive_packet();
 	ck_assert(is_cnp(&p));
 	hear_answer(WIRE_ACK, PSN + 1);
 	began = now_ms();
@@ -208,7 +208,7 @@ START_TEST(ecn_marked_packets)
 	/* a marked response, too */
 	p = packet(qp->qp_num, WIRE_READ_ONLY, PSN);
 	say_by(&p, 3);
-	p = hear();
+	p = receive_packet();
 	ck_assert(is_cnp(&p));
 	/* not a marked CNP */
 	p = packet(qp->qp_num, WIRE_CNP_OPCODE, 0);
@@ -239,7 +239,7 @@ START_TEST(write_read)
 	for (times = 0; times < 2; times++, at = 0) { /* then a duplicate */
 		say_rdma(qp, WIRE_READ_REQUEST, PSN + 3, mr->rkey, n, 0);
 		for (i = 0; i < 3; i++) {
-			p = hear();
+			p = receive_packet();
 			ck_assert_uint_eq(p.bth.opcode,
 					  i == 0 ? WIRE_READ_FIRST :
 					  i == 1 ? WIRE_READ_MIDDLE :
@@ -270,13 +270,13 @@ START_TEST(atomic_again)
 	*word = 40;
 	for (i = 0; i < 3; i++) {
 		say_fetch_add(qp, PSN, 0, 2);
-		p = hear();
+		p = receive_packet();
 		ck_assert_uint_eq(p.bth.opcode, WIRE_ATOMIC_ACKNOWLEDGE);
 		ck_assert_uint_eq(p.atomicack.original, 40);
 		ck_assert_uint_eq(*word, 42);
 	}
 	say_fetch_add(qp, PSN + 1, 0, 1);
-	ck_assert_uint_eq(hear().atomicack.original, 42);
+	ck_assert_uint_eq(receive_packet().atomicack.original, 42);
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
 END_TEST
@@ -309,7 +309,7 @@ START_TEST(duplicate_does_not_ack_later)
 		say_send(qp, WIRE_SEND_ONLY, psn + 1, 0, bytes);
 		say_fetch(qp, psn, _i);
 		say_together(false);
-		while (hear().bth.psn != ((psn + 1) & WIRE_PSN_MASK))
+		while (receive_packet().bth.psn != ((psn + 1) & WIRE_PSN_MASK))
 			;
 		ck_assert_uint_eq(await_completion().wr_id, i);
 	}

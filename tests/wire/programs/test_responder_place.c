@@ -76,7 +76,7 @@ static uint64_t word(uint32_t off)
 /* Receive the response to both: an RDMA READ response without data. */
 static void hear_done(uint32_t psn)
 {
-	struct wire_packet p = hear();
+	struct wire_packet p = receive_packet();
 
 	ck_assert_uint_eq(p.bth.opcode, WIRE_READ_ONLY);
 	ck_assert_uint_eq(p.aeth.syndrome, WIRE_ACK);
@@ -113,7 +113,7 @@ START_TEST(atomic_writes)
 	ck_assert_uint_eq(word(16), 2);
 	/* its PSN was not that of an ATOMIC WRITE: no response */
 	say_fetch_add(qp, PSN + 2, 16, 3);
-	ck_assert_uint_eq(hear().atomicack.original, 2);
+	ck_assert_uint_eq(receive_packet().atomicack.original, 2);
 	say_send(qp, WIRE_WRITE_ONLY, PSN + 3, 0, 0);
 	hear_answer(WIRE_ACK, PSN + 3);
 	say_word(qp, PSN + 3, 16, mr->rkey, 9);

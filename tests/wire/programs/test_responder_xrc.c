@@ -108,7 +108,7 @@ static void say_to(const struct ibv_qp *qp, uint8_t opcode, uint32_t psn,
 /* Receive an XRC ACK or NAK. */
 static void hear_xrc(uint8_t syndrome, uint32_t psn)
 {
-	struct wire_packet p = hear();
+	struct wire_packet p = receive_packet();
 
 	ck_assert_uint_eq(p.bth.opcode, WIRE_XRC | WIRE_ACKNOWLEDGE);
 	ck_assert_uint_eq(p.aeth.syndrome, syndrome);
@@ -169,7 +169,7 @@ START_TEST(fetches)
 	p.atomiceth.swap_add = 1;
 	for (i = 0; i < 2; i++) {
 		say(&p);
-		ck_assert_uint_eq(hear().atomicack.original, 7);
+		ck_assert_uint_eq(receive_packet().atomicack.original, 7);
 	}
 	p = to_srq(qp, WIRE_READ_REQUEST, PSN + 1, srqn);
 	p.reth.addr = (uintptr_t)buf;
@@ -179,7 +179,7 @@ START_TEST(fetches)
 		struct wire_packet q;
 
 		say(&p);
-		q = hear();
+		q = receive_packet();
 		ck_assert_uint_eq(q.bth.opcode, WIRE_XRC | WIRE_READ_ONLY);
 		ck_assert_uint_eq(*(const uint8_t *)q.payload, 8);
 	}
