@@ -66,6 +66,7 @@ LAYERS = {
     **{folder: TOOLS + TOOLS_FOLDERS[:i] for i, folder in enumerate(TOOLS_FOLDERS)},
     "tools": TOOLS + TOOLS_FOLDERS,
 }
+MOST_FILES = 30
 INCLUDE = r'^\s*#\s*include\s*(["<])([^">]+)[">]'
 PRELOAD_LIBRARY = "kernel-shim/preload/liburxe-kshim.so"
 
@@ -74,6 +75,20 @@ def sources(root):
     for top in ("kernel-shim", "provider", "tools"):
         for path in sorted((root / top).rglob("*.[ch]")):
             yield path
+
+
+def folders(root):
+    """Yield folders with more source files than a reader finds something in, and
+    those of the library and the command without a README.md."""
+    count = collections.Counter(
+        path.parent for top in ("kernel-shim", "provider", "tools", "tests")
+        for path in (root / top).rglob("*.[ch]"))
+    for folder, files in sorted(count.items()):
+        name = folder.relative_to(root)
+        if files > MOST_FILES:
+            yield f"{name} has {files} source files, more than {MOST_FILES}"
+        if name.parts[0] != "tests" and not (folder / "README.md").is_file():
+            yield f"{name} has no README.md"
 
 
 def includes(root, edges):
@@ -167,6 +182,7 @@ def main():
     includes(root, edges)
     symbols(root, build, edges)
     bad += loaded(build)
+    bad += folders(root)
     for (here, there), uses in sorted(edges.items()):
         if here == there:
             continue

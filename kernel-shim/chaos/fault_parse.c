@@ -415,15 +415,15 @@ static bool effect_status(struct parse *p, struct word name, struct word value)
 
 static bool effect_packet(struct parse *p, struct word name, struct word value)
 {
-	uint32_t fate;
+	uint32_t kind;
 
-	if (value.text || !word_named(name, fault_transmits, &fate)) {
+	if (value.text || !word_named(name, fault_transmits, &kind)) {
 		near_begin(p, name);
 		near_names(p, fault_transmits);
 		return refuse(p, "the effect must be LOST, DUPLICATED, LATE or "
 				 "DAMAGED");
 	}
-	return effect_is(p, FAULT_TRANSMIT, fate);
+	return effect_is(p, FAULT_TRANSMIT, kind);
 }
 
 static bool effect_port(struct parse *p, struct word name, struct word value)

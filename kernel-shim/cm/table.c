@@ -4,7 +4,8 @@
  *
  * The file "cm" is sparse.  Memory for entries is reserved GROW entries at a
  * time (posix_fallocate), so that access to them cannot raise SIGBUS when the
- * file system is full.  An entry's first word tells whether it is in use.
+ * file system is full.  The first word of an entry is nonzero while it is in
+ * use.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Port counters: their names and values in sysfs.  A value is a sum of
- * relaxed loads while other processes add, and so not a snapshot.
+ * relaxed loads.  Other processes may add meanwhile, so it is no snapshot.
  */
 #include "fabric.h"
 
 /*
- * Names in hw_counters: those of rxe (rxe_hw_counters.c); those of mlx5 for
- * ICRC errors and congestion; the last four are urxe's own.
+ * Names in hw_counters.  Most are those of rxe (rxe_hw_counters.c).  Those for
+ * timeouts (local_ack_timeout_err), ICRC errors and congestion are those of
+ * mlx5.  remote_err and the last four are urxe's own.
  */
 static const char *const names[URXE_CNT_COUNT] = {
 	[URXE_CNT_XMIT_PACKETS] = "sent_pkts",

@@ -75,7 +75,7 @@ int fabric_dir(char *buf, size_t len);
  */
 int fabric_open(const char *dir, bool create, struct urxe_fabric **out);
 void fabric_close(struct urxe_fabric *f);
-/* The value of URXE_DM_SIZE; 0: it is not set.  -EINVAL: it is no size. */
+/* The value of URXE_DM_SIZE, or 0 if it is unset.  -EINVAL: invalid size. */
 int dm_size_by_env(uint64_t *bytes);
 /*
  * At the end of the process: remove the fabric if no other process uses it
@@ -84,9 +84,9 @@ int dm_size_by_env(uint64_t *bytes);
 void fabric_leave(struct urxe_fabric *f);
 /*
  * Remove the fabric at dir if it is not in use.  An empty directory counts as
- * a fabric.  -ENOENT; -EINVAL: it is no fabric; -EBUSY: it is in use;
+ * a fabric.  -ENOENT; -EINVAL: dir is not a fabric; -EBUSY: it is in use;
  * -EAGAIN, -ESTALE: it is being made or removed; -ENOTEMPTY: only_empty is
- * set and the port was taken down, which a later user is to find so.
+ * set and the port was taken down, a state that must be kept for later users.
  */
 int fabric_remove_unused(const char *dir, bool only_empty);
 /*

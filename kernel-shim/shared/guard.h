@@ -27,9 +27,9 @@
  *	owner	the process (struct urxe_process).  If it is dead the guard is
  *		ignored, even if another process shares its context.  0: the
  *		process has no id; a destroyer then checks whether the QP's
- *		context is live.  What a dead requester asked a bouncer to
- *		copy may be in progress; the destroyer waits for that, too
- *		(bounce_slot.h)
+ *		context is live.  A copy that a dead requester requested from
+ *		a bouncer may still be in progress; the destroyer also waits
+ *		for that copy (bounce_slot.h)
  *	dest	the responder's QP number
  *	rx	the context that has the responder's receives and keys: the
  *		QP's, or for XRC the SRQ's

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Record what becomes of requests in the engine, as an observer
- * (engine/core/observe.h), and why verbs and WRs fail (engine/core/log.h). The
- * functions are called in the thread that works, those of requests with
- * qp->lock held; they do not block.
+ * Record the stages of requests in the engine, as an observer
+ * (engine/core/observe.h), and why verbs and WRs fail (engine/core/log.h).
+ * The functions run in the thread that executes the request or the verb,
+ * those of requests with qp->lock held; they do not block.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@
 #include "verbs/ah.h"
 
 /*
- * Return whether the request is parked and is begun again: LEFT was recorded
+ * Return true if the request was parked and is repeated: LEFT was recorded
  * for it.
  */
 static bool is_begun_again(const struct urxe_qp *qp)
@@ -26,9 +26,9 @@ static bool is_begun_again(const struct urxe_qp *qp)
 }
 
 /*
- * Return whether the request has reached its responder before, which had no
- * receive. A request that was parked because the responder did not respond
- * (STALL_TRANSPORT) has not.
+ * Return true if an earlier attempt of the request reached its responder,
+ * which had no receive. A request that was parked because the responder did
+ * not respond (STALL_TRANSPORT) did not reach it.
  */
 static bool arrived_before(const struct urxe_qp *qp)
 {
@@ -92,8 +92,8 @@ static void record_data(const struct urxe_qp *qp, const struct urxe_wqe *w,
 }
 
 /*
- * Record that @w leaves. Fields that its opcode does not use are recorded as
- * 0: the WQE has those of an earlier WR.
+ * Record that @w is sent (LEFT). Fields that its opcode does not use are
+ * recorded as 0: in the WQE they have the values of an earlier WR.
  */
 static void record_left(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Record the first bytes of each message, as many as URXE_TRACE_PAYLOAD says:
- * of a SEND, WRITE or ATOMIC WRITE when it leaves, of a READ when it is
- * answered.
+ * Record the first URXE_TRACE_PAYLOAD bytes of each message: of a SEND, WRITE
+ * or ATOMIC WRITE when the request is sent, of a READ when its response was
+ * received.
  *
  * The program may have unmapped the memory that a WR names, and a load would
  * raise SIGSEGV. So memory of this process is read by a system call that

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Record the WRs and receives that the program posts. They are recorded
- * before the verb is called, so that POSTED comes before what becomes of the
- * WR; if the verb refuses a WR, REFUSED follows.
+ * before the verb is called, so that POSTED precedes all other records of the
+ * WR. If the verb refuses a WR, REFUSED follows.
  */
 #include "engine/qp/wqe.h"
 #include "recorder.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The recorder: interposers and an observer that write a trace
- * (kernel-shim/trace) if URXE_TRACE names a file. It records which verbs are
- * called, what becomes of each WR, and why something is refused. It changes
- * nothing. docs/trace.md describes the trace.
+ * (kernel-shim/trace) if URXE_TRACE names a file. It records the calls of
+ * verbs, the stages of each WR, and the reasons of refused calls and failed
+ * WRs. It changes nothing. docs/trace.md describes the trace.
  *
  *	calls.c		all verbs but those of the data path
  *	objects.c	creation of objects, ibv_modify_qp, events

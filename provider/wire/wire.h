@@ -2,8 +2,8 @@
 /*
  * The wire: QPs whose peer is on another host, over RoCE v2 in UDP.  It is an
  * interposer, installed if URXE_WIRE names an address.  It gives such QPs a
- * transport (requester/roce_requester.h, datagram.c).  QPs within the fabric
- * keep their own transport.
+ * transport (requester/roce_requester.h; for UD requester/datagram.c).  QPs
+ * within the fabric keep their own transport.
  */
 #pragma once
 

@@ -22,7 +22,7 @@ LIMIT=${URXE_TEST_LIMIT:-120}
 CMSTAT=${CMSTAT-}
 seeds=2
 first=1
-all_knobs=
+all_options=
 verbose=
 here=$(realpath "$(dirname "$0")/../clients")
 while getopts c:n:f:k:rv option; do
@@ -30,7 +30,7 @@ while getopts c:n:f:k:rv option; do
 	c) CMSTAT=$(realpath "$OPTARG") ;;
 	n) seeds=$OPTARG ;;
 	f) first=$OPTARG ;;
-	k) all_knobs=,$OPTARG ;;
+	k) all_options=,$OPTARG ;;
 	r) export URXE_TEST_RUN="--check --leaks --exitcode 9 --suppressions
 		$here/../referee/stock.supp" ;;
 	v) verbose=1 ;;
@@ -59,7 +59,7 @@ seeded()
 		next_port
 		(
 			[[ $seed == none ]] ||
-				export URXE_ADVERSARY=$seed$all_knobs$options
+				export URXE_ADVERSARY=$seed$all_options$options
 			"$@"
 		) >"$work/said" 2>&1
 		grep -q '^ok: ' "$work/said" &&
@@ -97,15 +97,15 @@ absent()
 
 pingpongs()
 {
-	local kind options options
+	local kind options adversary
 
 	want='iters in|^success'
 	for kind in rc uc ud srq xsrq; do
 		absent ibv_${kind}_pingpong && continue
 		# one message is outstanding: after a loss, both ends would wait
 		# forever
-		options=
-		[[ $kind != u? ]] || options=,loss=0
+		adversary=
+		[[ $kind != u? ]] || adversary=,loss=0
 		for options in '-n 200' '-n 200 -e' '-n 200 -c' '-n 100 -c -e'
 		do
 			[[ $options != *-c* || $kind != xsrq ]] || continue
@@ -114,7 +114,7 @@ pingpongs()
 			[[ $kind != xsrq ]] || options=${options#-n 200}
 			options=${options# }
 			# shellcheck disable=SC2086 # the options are words
-			seeded "ibv_${kind}_pingpong $options" "$options" \
+			seeded "ibv_${kind}_pingpong $options" "$adversary" \
 				pingpong $kind $options
 		done
 	done

@@ -67,7 +67,7 @@ START_TEST(option_async)
 	struct last_wqe l;
 	int i;
 
-	with_knobs("async=1000");
+	with_options("async=1000");
 	last_wqe_open(&l);
 	for (i = 0; !is_late(&l); i++)
 		ck_assert_int_lt(i, TRIES);
@@ -83,7 +83,7 @@ START_TEST(no_delay_without_async)
 	struct last_wqe l;
 	int i;
 
-	with_knobs("rnr=1");
+	with_options("rnr=1");
 	last_wqe_open(&l);
 	for (i = 0; i < 20; i++)
 		ck_assert(!is_late(&l));
@@ -111,7 +111,7 @@ START_TEST(delayed_event_of_a_peer)
 	struct opts o = default_opts();
 	struct duo d;
 
-	with_knobs("async=1000");
+	with_options("async=1000");
 	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 1 << 20, 0));
 	expect(d.a.scq, 1, IBV_WC_REM_ACCESS_ERR);
@@ -194,7 +194,7 @@ START_TEST(delayed_port_events)
 	stopped = mmap(NULL, sizeof(*stopped), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(stopped, MAP_FAILED);
-	with_knobs(_i ? "rnr=1" : "async=1000");
+	with_options(_i ? "rnr=1" : "async=1000");
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
 	stopped->pid = getpid();
 	stopped->fd = d.a.ctx->async_fd;
@@ -243,7 +243,7 @@ static double read_many(int i)
 	void *arg;
 
 	if (!d.a.qp) {
-		with_knobs("async=1000");
+		with_options("async=1000");
 		o.channel = true;
 		duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 		ck_assert_int_eq(fcntl(d.b.chan->fd, F_SETPIPE_SZ, PAGE), PAGE);
@@ -283,7 +283,7 @@ START_TEST(destroy_removes_delayed_event)
 	struct last_wqe l;
 	int i;
 
-	with_knobs("async=1000");
+	with_options("async=1000");
 	for (i = 0; i < 20; i++) {
 		last_wqe_open(&l);
 		qp_to_init(l.qp, &l.n.o);
@@ -323,7 +323,7 @@ START_TEST(delayed_events_after_fork)
 	char byte;
 	pid_t pid;
 
-	with_knobs("async=1000");
+	with_options("async=1000");
 	ck_ok(pipe(report));
 	pid = fork();
 	ck_assert_int_ge(pid, 0);
@@ -346,7 +346,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite("late");
+	Suite *s = suite("adversary, delayed async events");
 
 	add(s, option_async);
 	add(s, no_delay_without_async);

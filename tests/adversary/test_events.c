@@ -36,7 +36,7 @@ static void open_armed(struct duo *d, int where, const char *options)
 	int i;
 
 	o.channel = true;
-	with_knobs(options);
+	with_options(options);
 	duo_open(d, where, MEM_HEAP, MEM_HEAP, &o);
 	for (i = 0; i < 60; i++)
 		ck_ok(post_recv(&d->a, i, 0, 64));
@@ -208,7 +208,7 @@ static double write_ten(const char *options)
 	double start;
 	int i;
 
-	with_knobs(options);
+	with_options(options);
 	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	start = now_ms();
 	for (i = 0; i < 10; i++) {
@@ -259,7 +259,7 @@ static double write_ten_ex(const char *options)
 	double start;
 	int i;
 
-	with_knobs(options);
+	with_options(options);
 	duo_open_unconnected(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	cq = ibv_create_cq_ex(d.a.ctx, &cq_attr);
 	ck_nonnull(cq);

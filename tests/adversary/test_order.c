@@ -23,7 +23,7 @@ static void open_duo(struct duo *d, int reread)
 	char options[200];
 
 	snprintf(options, sizeof(options), ADV_OPTIONS, reread);
-	with_knobs(options);
+	with_options(options);
 	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 }
 
@@ -156,7 +156,7 @@ START_TEST(send_read)
 	unsigned int i;
 	struct duo d;
 
-	with_knobs("gather=500,place=500,deliver=500,complete=500");
+	with_options("gather=500,place=500,deliver=500,complete=500");
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
 	for (i = 1; i <= ROUNDS; i++) {
 		*word(&d.a, 0) = i;
@@ -316,7 +316,7 @@ static void open_with(struct duo *d, const char *options, int without)
 {
 	struct opts o = default_opts();
 
-	with_knobs(without ? "ticks=16" : options);
+	with_options(without ? "ticks=16" : options);
 	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 }
 
@@ -475,7 +475,7 @@ static void *add_on_b(void *arg)
 
 static void be_kind(void)
 {
-	with_knobs("");
+	with_options("");
 }
 
 /*
@@ -491,7 +491,7 @@ START_TEST(atomics_are_atomic)
 	pthread_t t;
 	struct duo d;
 
-	with_knobs("atomic=1000");
+	with_options("atomic=1000");
 	if (_i / MEM_COUNT)
 		ck_ok(pthread_atfork(NULL, NULL, be_kind));
 	duo_open(&d, TWO_PROCESSES, _i % MEM_COUNT, MEM_HEAP, &o);
@@ -552,7 +552,7 @@ START_TEST(rd_atomic_resources)
 	struct duo d;
 	int i;
 
-	with_knobs(_i & 1 ? "overtake=1000,complete=1000" : "place=1000");
+	with_options(_i & 1 ? "overtake=1000,complete=1000" : "place=1000");
 	o.max_dest_rd_atomic = 3;
 	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	sge = node_sge(&d.a, 0, 64);

@@ -17,7 +17,7 @@ static void b_is_deaf(struct duo *d)
 	ck_ok(qp_to(d->b.qp, IBV_QPS_RESET));
 }
 
-static void b_hears(struct duo *d)
+static void b_receives(struct duo *d)
 {
 	node_connect(&d->b, &d->at_a);
 }
@@ -26,7 +26,7 @@ static void open_parked(struct duo *d, const char *options)
 {
 	struct opts o = default_opts();
 
-	with_knobs(options);
+	with_options(options);
 	o.timeout = 17; /* 0.5 s */
 	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 }
@@ -79,7 +79,7 @@ START_TEST(failed_wr_keeps_error)
 	visit(&d, 2);
 	b_is_deaf(&d);
 	visit(&d, TICKS);
-	b_hears(&d);
+	b_receives(&d);
 	expect(d.a.scq, 1, IBV_WC_SUCCESS);
 	ck_assert_uint_eq(*word(&d.a, 0), 1);
 	expect(d.a.scq, 2, IBV_WC_MW_BIND_ERR);
@@ -103,7 +103,7 @@ START_TEST(fence_waits_for_read)
 	visit(&d, 2);
 	b_is_deaf(&d);
 	visit(&d, 2);
-	b_hears(&d);
+	b_receives(&d);
 	expect(d.a.scq, 1, IBV_WC_SUCCESS);
 	ck_assert_uint_eq(*word(&d.a, 0), 1);
 	expect(d.a.scq, 2, IBV_WC_SUCCESS);
@@ -166,7 +166,7 @@ START_TEST(sqd_with_parked_wr)
 	to_sqd(&d);
 	visit(&d, 10);
 	expect_no_async(d.a.ctx);
-	b_hears(&d);
+	b_receives(&d);
 	expect_async(d.a.ctx, IBV_EVENT_SQ_DRAINED, d.a.qp);
 	ck_assert_int_eq(ibv_poll_cq(d.a.scq, 3, wc), 3);
 	for (i = 0; i < 3; i++) {
@@ -224,7 +224,7 @@ START_TEST(poll_in_batch_advances_ticks)
 	struct ibv_sge sge;
 	struct duo d;
 
-	with_knobs("complete=1000,gather=1000");
+	with_options("complete=1000,gather=1000");
 	duo_open_unconnected(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	ck_ok(ibv_destroy_qp(d.a.qp));
 	attr.pd = d.a.pd;

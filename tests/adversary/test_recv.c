@@ -38,7 +38,7 @@ static void open_each(struct duo *d, int i, const char *options)
 {
 	struct opts o = default_opts();
 
-	with_knobs(options);
+	with_options(options);
 	duo_open(d, i % WHERE_COUNT, MEM_HEAP, i / WHERE_COUNT, &o);
 }
 #define EACH (WHERE_COUNT * MEM_COUNT)
@@ -169,7 +169,7 @@ START_TEST(invalid_receive_not_filled)
 	struct duo d;
 	char *page;
 
-	with_knobs("fill=1000");
+	with_options("fill=1000");
 	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	page = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -210,7 +210,7 @@ static double post_twenty(const char *options)
 	double start;
 	int i;
 
-	with_knobs(options);
+	with_options(options);
 	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	start = now_ms();
 	for (i = 0; i < 20; i++)
@@ -285,7 +285,7 @@ static void open_impatient(struct duo *d, const char *options,
 
 	o.rnr_retry = rnr_retry;
 	o.min_rnr_timer = 24; /* 41 ms: longer than any of these delays */
-	with_knobs(options);
+	with_options(options);
 	duo_open(d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
 }
 
@@ -348,7 +348,7 @@ START_TEST(fill_and_rnr_of_srq)
 	double start;
 	int i;
 
-	with_knobs("rnr=1000,fill=1000");
+	with_options("rnr=1000,fill=1000");
 	node_open(&n, NULL, MEM_HEAP, &o);
 	srq = ibv_create_srq(n.pd, &init);
 	ck_nonnull(srq);

@@ -238,7 +238,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite("adversary, again");
+	Suite *s = suite("adversary, seeds");
 
 	add(s, same_seed_same_run);
 	add_loop(s, same_seed_same_run_with_faults, 5);

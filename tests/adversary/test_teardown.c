@@ -31,7 +31,7 @@ static void open_late(struct duo *d, enum where where, const char *options)
 {
 	struct opts o = default_opts();
 
-	with_knobs(options);
+	with_options(options);
 	o.channel = true;
 	o.timeout = 12;
 	o.retry_cnt = 1;
@@ -330,7 +330,7 @@ START_TEST(fork_and_post)
 	struct duo d;
 	pid_t pid;
 
-	with_knobs("complete=1000");
+	with_options("complete=1000");
 	duo_open(&d, SAME_CONTEXT, MEM_SHARED, MEM_SHARED, &o);
 	for (i = 0; i < 3; i++) {
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, LEN, 0, 0));
@@ -403,7 +403,7 @@ START_TEST(local_operations)
 	struct ibv_mw *mw;
 	struct duo d;
 
-	with_knobs("complete=1000,ticks=1000");
+	with_options("complete=1000,ticks=1000");
 	o.mr_access |= IBV_ACCESS_MW_BIND;
 	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	mw = ibv_alloc_mw(d.a.pd, IBV_MW_TYPE_2);
@@ -504,7 +504,7 @@ START_TEST(wrs_before_an_error_succeed)
 	struct duo d;
 	unsigned int i;
 
-	with_knobs(_i % 2 ? LATE : "");
+	with_options(_i % 2 ? LATE : "");
 	o.mr_access |= IBV_ACCESS_MW_BIND;
 	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
 	mw = ibv_alloc_mw(d.a.pd, IBV_MW_TYPE_2);

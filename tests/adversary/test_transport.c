@@ -19,7 +19,7 @@ static void open_with(struct duo *d, const char *options, int without)
 {
 	struct opts o = default_opts();
 
-	with_knobs(without ? NONE : options);
+	with_options(without ? NONE : options);
 	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 }
 
@@ -331,7 +331,7 @@ START_TEST(option_retry)
 	struct ibv_wc wc;
 	struct duo d;
 
-	with_knobs(_i ? NONE : "retry=1000");
+	with_options(_i ? NONE : "retry=1000");
 	o.timeout = 1;
 	o.retry_cnt = 0;
 	o.rnr_retry = 0;

@@ -87,7 +87,7 @@ START_TEST(failed_completions)
 	struct duo d;
 	int others;
 
-	with_knobs(undefined ? "undefined=1000" : "undefined=0");
+	with_options(undefined ? "undefined=1000" : "undefined=0");
 	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
 	if (_i & 2)
 		ex = use_ex(&d);

@@ -15,7 +15,7 @@ static struct ibv_ah *open_ud(struct duo *d, const char *options, int without)
 {
 	struct opts o = default_opts();
 
-	with_knobs(without ? "ticks=16" : options);
+	with_options(without ? "ticks=16" : options);
 	duo_open_unconnected(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	turn(d, IBV_QPT_UD);
 	return make_ah(&d->a, &d->at_b.gid, 0);
@@ -136,7 +136,7 @@ static void open_uc(struct duo *d, const char *options, int without)
 {
 	struct opts o = default_opts();
 
-	with_knobs(without ? "ticks=16" : options);
+	with_options(without ? "ticks=16" : options);
 	duo_open_unconnected(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	turn(d, IBV_QPT_UC);
 }

@@ -12,7 +12,7 @@
 #include "../verbs/harness.h"
 
 /* Set these options and no others (seed 7).  "": no adversary. */
-static inline void with_knobs(const char *options)
+static inline void with_options(const char *options)
 {
 	char text[256];
 

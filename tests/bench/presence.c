@@ -85,12 +85,12 @@ static const struct {
 	bench_fn fn;
 	uint32_t n;
 } rows[] = {
-	{ "enter + leave, the barrier is the destroyer's", enter_private,
+	{ "enter + exit; membarrier(2) in the destroyer", enter_private,
 	  20000 },
-	{ "enter + leave, an exchange", enter, 20000 },
-	{ "the destroyer's barrier", barrier, 200 },
+	{ "enter + exit with an atomic exchange", enter, 20000 },
+	{ "membarrier(2) of the destroyer", barrier, 200 },
 	{ "ibv_poll_cq of an empty CQ", poll_empty, 20000 },
-	{ "WRITE of 8 B to DM, post + poll", verbs_write_dm, 20000 },
+	{ "WRITE 8 B to DM, post + poll", verbs_write_dm, 20000 },
 };
 
 #define N_ROWS ((int)(sizeof(rows) / sizeof(rows[0])))

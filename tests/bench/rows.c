@@ -33,8 +33,8 @@ enum {
 static const struct row table[] = {
 	[RAW_MEMCPY_8] =
 		RAW("memcpy, 8 B", raw_memcpy, 1000000, 8, UNIT_NS, IN_ONE),
-	[RAW_FETCH_ADD] = RAW("atomic add on a line of one's own",
-			      raw_fetch_add, 300000, 0, UNIT_NS, IN_ONE),
+	[RAW_FETCH_ADD] = RAW("atomic add, uncontended line", raw_fetch_add,
+			      300000, 0, UNIT_NS, IN_ONE),
 	[RAW_LINE] = RAW("cache line, half round trip", raw_line, 50000, 0,
 			 UNIT_NS, IN_PAIR),
 	[RAW_WAKE] = RAW("futex: wake another, and be woken, one CPU", raw_wake,

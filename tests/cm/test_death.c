@@ -125,7 +125,7 @@ START_TEST(server_before_get_event)
 }
 END_TEST
 
-static void hears_and_waits(int fd, void *arg)
+static void receives_and_waits(int fd, void *arg)
 {
 	struct sockaddr_in a = ip4(0);
 	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, 0);
@@ -145,7 +145,7 @@ static void hears_and_waits(int fd, void *arg)
  */
 START_TEST(server_after_disconnect)
 {
-	struct other o = spawn(hears_and_waits, NULL);
+	struct other o = spawn(receives_and_waits, NULL);
 	struct sockaddr_in a = ip4(receive_int(o.fd));
 	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_TCP);
 

@@ -187,7 +187,7 @@ static void events_handle(void)
 	timed_out(&b);
 }
 
-static void conn_hear(struct conn *c)
+static void conn_receive(struct conn *c)
 {
 	struct ibv_wc wc;
 
@@ -222,7 +222,7 @@ static void conn_step(struct conn **p)
 
 	if (!c)
 		return;
-	conn_hear(c);
+	conn_receive(c);
 	if (!c->over && now_ms() - c->since < LIMIT_MS)
 		return;
 	if (c->up && c == caller && c->rounds == ROUNDS)

@@ -127,7 +127,7 @@ void datagrams_step(void)
 	ud.sends++;
 }
 
-static void datagram_hear(const struct ibv_wc *wc)
+static void datagram_receive(const struct ibv_wc *wc)
 {
 	const uint32_t i = (uint32_t)wc->wr_id;
 	const char *bytes = ud.buf[SENDS + i];
@@ -148,7 +148,7 @@ bool datagrams_got(const struct ibv_wc *wc)
 {
 	if (wc->wr_id & UD_RECV) {
 		if (wc->status == IBV_WC_SUCCESS)
-			datagram_hear(wc);
+			datagram_receive(wc);
 		else
 			broken("a datagram is received with status %d",
 			       (int)wc->status);

@@ -607,7 +607,7 @@ static void window_written(struct link *l, const struct message *m,
 	l->mw = NULL;
 }
 
-static void link_hear(uint32_t i, const struct ibv_wc *wc, const char *bytes)
+static void link_receive(uint32_t i, const struct ibv_wc *wc, const char *bytes)
 {
 	struct link *l = &links[i];
 	struct message m;
@@ -648,7 +648,7 @@ bool link_message(const struct ibv_wc *wc, const char *bytes)
 	int i = link_of(wc->qp_num);
 
 	if (i >= 0)
-		link_hear((uint32_t)i, wc, bytes);
+		link_receive((uint32_t)i, wc, bytes);
 	return i >= 0;
 }
 
@@ -676,7 +676,7 @@ void links_got(const struct ibv_wc *wc)
 	}
 	target_get(l, RECV + (uint32_t)wc->wr_id * MESSAGE_MAX, bytes,
 		   wc->byte_len);
-	link_hear((uint32_t)i, wc, bytes);
+	link_receive((uint32_t)i, wc, bytes);
 	if (!l->bad)
 		post_recv(l, (uint32_t)wc->wr_id);
 }

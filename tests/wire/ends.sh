@@ -23,7 +23,7 @@ packets() # HOST
 }
 
 # Wait until HOST has received N more packets; fail if the program has ended.
-goes_on() # HOST N PID
+still_transfers() # HOST N PID
 {
 	local from
 
@@ -110,7 +110,7 @@ traffic()
 		>"$work/asking" 2>&1 &
 	asking=$!
 	await $asking said 'ping data' "$work/serving"
-	goes_on b 50 $asking && goes_on a 50 $asking
+	still_transfers b 50 $asking && still_transfers a 50 $asking
 	see "$what: traffic has started"
 }
 
@@ -125,13 +125,13 @@ writes()
 	on a ib_write_bw -F -x "$(gid_index a)" -p "$port" --run_infinitely \
 		"$(address b 4)" >"$work/asking" 2>&1 &
 	asking=$!
-	goes_on b 50 $asking && goes_on a 50 $asking
+	still_transfers b 50 $asking && still_transfers a 50 $asking
 	see "$what: traffic has started"
 }
 
 traffic_goes_on() # NAME
 {
-	goes_on b 200 $asking && goes_on a 200 $asking
+	still_transfers b 200 $asking && still_transfers a 200 $asking
 	see "$1"
 }
 

@@ -14,7 +14,6 @@
 #include "common/commands.h"
 #include "record.h"
 #include "trial.h"
-#include "common/wire.h"
 
 void print_quoted(FILE *to, const char *word)
 {
@@ -69,34 +68,26 @@ static int cmd_env(int argc, char **argv)
 		"URXE_TRACE_PAYLOAD", "URXE_ADOPT",	"URXE_WIRE",
 	};
 	void (*print)(const char *name, const char *value) = print_sh;
-	const char *fabric = NULL, *value;
+	struct device_options device = { 0 };
+	const char *value;
 	struct record_options record = { 0 };
 	struct trial trial = { 0 };
-	bool host = false;
 	unsigned int i;
 	int c, ret = TRIAL_CHOSEN;
 
 	while ((c = option_next(argc, argv, options, 0)) >= 0) {
-		if (c == 'f')
-			fabric = optarg;
-		else if (c == 'H')
-			host = true;
-		else if (c == 'a')
-			setenv("URXE_ADOPT", "1", 1);
-		else if (c == 'w')
-			ret = set_wire(optarg) ? EXIT_USAGE : TRIAL_CHOSEN;
-		else if (c == 'A')
-			ret = trial_choose(&trial, optarg);
-		else if (c == 'g')
+		if (c == 'g')
 			print = print_line;
-		else if (!record_option(&record, c, optarg))
+		else
+			ret = trial_option(&trial, &device, &record, c, optarg);
+		if (ret == TRIAL_OTHER)
 			return usage();
 		if (ret != TRIAL_CHOSEN)
 			return ret;
 	}
 	if (optind < argc)
 		return usage();
-	ret = set_environment(fabric, host);
+	ret = set_environment(device.fabric, device.host);
 	if (!ret)
 		ret = trial_set_environment(&trial);
 	if (!ret)

@@ -25,7 +25,6 @@
 #include "common/commands.h"
 #include "record.h"
 #include "trial.h"
-#include "common/wire.h"
 
 /* Exit codes of env(1) and of shells. */
 #define EXIT_CANNOT_RUN 126
@@ -360,23 +359,12 @@ static int cmd_run(int argc, char **argv)
 {
 	struct trial trial = { .words = argv };
 	struct record_options record = { 0 };
-	const char *fabric = NULL;
+	struct device_options device = { 0 };
 	int c, ret = TRIAL_CHOSEN;
-	bool host = false;
 
 	while ((c = option_next(argc, argv, options, 1)) >= 0) {
-		if (c == 'f')
-			fabric = optarg;
-		else if (c == 'H')
-			host = true;
-		else if (c == 'a')
-			setenv("URXE_ADOPT", "1", 1);
-		else if (c == 'm')
+		if (c == 'm')
 			ret = set_memlock(optarg);
-		else if (c == 'w')
-			ret = set_wire(optarg) ? EXIT_USAGE : TRIAL_CHOSEN;
-		else if (c == 'A')
-			ret = trial_choose(&trial, optarg);
 		else if (c == 't')
 			ret = trial_limit(&trial, optarg);
 		else if (c == 'F' && !strcmp(optarg, "help"))
@@ -393,7 +381,9 @@ static int cmd_run(int argc, char **argv)
 			ret = check_set_suppressions(&trial.check, optarg);
 		else if (c == 'r')
 			ret = check_add_report(&trial.check, optarg);
-		else if (!record_option(&record, c, optarg))
+		else
+			ret = trial_option(&trial, &device, &record, c, optarg);
+		if (ret == TRIAL_OTHER)
 			return usage();
 		if (ret != TRIAL_CHOSEN)
 			return ret;
@@ -403,9 +393,9 @@ static int cmd_run(int argc, char **argv)
 	ret = check_complete(&trial.check);
 	if (ret != CHECK_CHOSEN)
 		return ret;
-	trial.own_fabric = !fabric;
+	trial.own_fabric = !device.fabric;
 	setenv("URXE_RUN", "1", 1);
-	ret = set_environment(fabric, host);
+	ret = set_environment(device.fabric, device.host);
 	if (!ret)
 		ret = record_set_environment(&record);
 	if (ret)

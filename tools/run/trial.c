@@ -14,6 +14,8 @@
 #include "base/clock.h"
 #include "fabric/fabric.h"
 #include "common/commands.h"
+#include "common/wire.h"
+#include "record.h"
 #include "supervise.h"
 #include "trial.h"
 #include "why/why.h"
@@ -386,4 +388,27 @@ int trial_run(struct trial *t, char **argv)
 	faults_end_run(!ret);
 	check_end(&t->check);
 	return ret ? ret : ending_pass_on(&e);
+}
+
+int trial_option(struct trial *t, struct device_options *device,
+		 struct record_options *record, int c, const char *value)
+{
+	switch (c) {
+	case 'f':
+		device->fabric = value;
+		return TRIAL_CHOSEN;
+	case 'H':
+		device->host = true;
+		return TRIAL_CHOSEN;
+	case 'a':
+		setenv("URXE_ADOPT", "1", 1);
+		return TRIAL_CHOSEN;
+	case 'w':
+		return set_wire(value) ? EXIT_USAGE : TRIAL_CHOSEN;
+	case 'A':
+		return trial_choose(t, value);
+	default:
+		return record_option(record, c, value) ? TRIAL_CHOSEN :
+							 TRIAL_OTHER;
+	}
 }

@@ -56,6 +56,23 @@ struct trial {
 };
 
 #define TRIAL_CHOSEN (-1)
+#define TRIAL_OTHER (-2)
+
+/* What DEVICE_OPTIONS set, besides the environment. */
+struct device_options {
+	const char *fabric; /* NULL: that of the environment */
+	bool host;
+};
+
+struct record_options;
+
+/*
+ * Handle option c of DEVICE_OPTIONS, ADVERSARY_OPTIONS or RECORD_OPTIONS with
+ * its value.  Return TRIAL_CHOSEN, TRIAL_OTHER if it is none of them, or the
+ * exit code after printing the error.
+ */
+int trial_option(struct trial *t, struct device_options *device,
+		 struct record_options *record, int c, const char *value);
 
 /*
  * Handle --adversary; @value is NULL if it has none. Return TRIAL_CHOSEN, or

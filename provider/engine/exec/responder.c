@@ -191,20 +191,6 @@ static bool is_send(uint8_t opcode)
 }
 
 /*
- * IB 9.9.3, class D: an unreliable message that is too long for the receive
- * is dropped and the receive stays posted. In an SRQ it is class E: the
- * receive completes with an error.
- */
-static bool receive_stays_posted(const struct urxe_qp *qp,
-				 const struct urxe_rx *rx,
-				 const struct urxe_wqe *w, uint64_t length,
-				 const struct stored_receive *t)
-{
-	return length > t->total && !rx->srq && qp_is_unreliable(qp) &&
-	       is_send(w->opcode);
-}
-
-/*
  * Return whether more receives are posted than the ring has slots, and @cons
  * is current: the queue is damaged.
  */
@@ -281,7 +267,8 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_conn *c,
 		if (unlikely(receive_is_damaged(rq, cons, prod)))
 			return RESP_NAK_OPERATION;
 		receive_copy(rq, cons, t);
-		if (unlikely(receive_stays_posted(qp, rx, w, length, t)) &&
+		if (unlikely(length > t->total && is_send(w->opcode) &&
+			     responder_keeps_receive(qp, rx)) &&
 		    cons == load_acquire(&rq->sh->cons)) {
 			why_note(TOO_SHORT, length, t->total, c->qpn);
 			return RESP_SILENCE;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "engine/qp/conn.h"
+#include "engine/qp/qp.h"
 #include "engine/mem/mem.h"
 #include "engine/qp/sq.h"
 #include "engine/copy/transfer.h"
@@ -110,6 +111,17 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 				const struct urxe_wqe *w,
 				const struct urxe_seg *src, uint8_t grh,
 				enum ibv_wc_status failed, struct receipt *rc);
+
+/*
+ * IB 9.9.3, class D: is an unreliable message that is too long for the receive
+ * dropped, and the receive stays posted?  In an SRQ it is class E: the receive
+ * completes with an error.
+ */
+static inline bool responder_keeps_receive(const struct urxe_qp *qp,
+					   const struct urxe_rx *rx)
+{
+	return qp_is_unreliable(qp) && !rx->srq;
+}
 
 /*
  * The same for a message whose packets arrive one after the other (wire), in

@@ -16,7 +16,7 @@
 /* Progress of the invalidation of a SEND WITH INVALIDATE; see bind.h. */
 enum urxe_inv {
 	URXE_INV_TO_DO,
-	URXE_INV_BUSY, /* tried in vain: a requester uses the window */
+	URXE_INV_BUSY, /* failed so far: a requester uses the window */
 	URXE_INV_DONE,
 	URXE_INV_FAILED,
 };

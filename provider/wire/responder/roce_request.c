@@ -141,24 +141,14 @@ static enum response request_complete(struct request *r,
 	return request_end(r, &rc, resp, failed);
 }
 
-/*
- * Return true if the receive stays available to the next message: a UC
- * message that is too long, without an SRQ.
- */
-static bool receive_stays_posted(const struct request *r,
-				 enum ibv_wc_status failed)
-{
-	return r->s->me.type == IBV_QPT_UC && failed == IBV_WC_LOC_LEN_ERR &&
-	       !r->c->rx.srq;
-}
-
 static enum response request_failed(struct request *r, const struct urxe_wqe *w,
 				    const struct stored_receive *t,
 				    enum response resp,
 				    enum ibv_wc_status failed)
 {
 	if ((resp != RESP_NAK_INVALID && resp != RESP_NAK_OPERATION) ||
-	    receive_stays_posted(r, failed))
+	    (failed == IBV_WC_LOC_LEN_ERR &&
+	     responder_keeps_receive(&r->s->me, &r->c->rx)))
 		return resp;
 	request_complete(r, w, t, failed);
 	if (r->s->me.type == IBV_QPT_UC) /* UC has no NAK */

@@ -35,7 +35,7 @@
 #include "wire/socket/inbox.h"
 #include "server.h"
 
-/* What the guard names: receives, their lkeys, and any rkey. */
+/* The uses that the guard names: receives, their lkeys, and any rkey */
 #define USES (GUARD_SEND | GUARD_ANY_RKEY)
 
 /* ------------------------------------------------------- QPs */

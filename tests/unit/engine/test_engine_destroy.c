@@ -559,7 +559,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("engine, taken away while it is used");
+	Suite *s = suite_create("engine, destruction of objects in use");
 
 	add(s, guard_groups);
 	threads_add(s, dereg_mr_in_use);

@@ -117,7 +117,7 @@ static void do_arm(struct node *b, void *arg)
 	ck_ok(ibv_req_notify_cq(b->rcq, 0));
 }
 
-static void do_hear(struct node *b, void *arg)
+static void do_receive(struct node *b, void *arg)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -129,7 +129,7 @@ static void do_hear(struct node *b, void *arg)
 	expect_ok(b->rcq, 7, IBV_WC_RECV);
 }
 
-static void do_hear_error(struct node *b, void *arg)
+static void do_receive_error(struct node *b, void *arg)
 {
 	(void)arg;
 	expect_async(b->ctx, IBV_EVENT_QP_ACCESS_ERR, more[1][0]);
@@ -148,12 +148,12 @@ static void send_on(struct duo *d, int i, enum ibv_wr_opcode op, uint32_t rkey)
 	ck_ok(post_wr(more[0][i], &wr));
 }
 
-static void send_and_hear(struct duo *d, int i)
+static void send_and_receive(struct duo *d, int i)
 {
 	on_b(d, do_arm, &i, sizeof(i));
 	send_on(d, i, IBV_WR_SEND, 0);
 	expect_ok(d->a.scq, 1, IBV_WC_SEND);
-	on_b(d, do_hear, NULL, 0);
+	on_b(d, do_receive, NULL, 0);
 }
 
 static void do_open_channel(struct node *b, void *arg)
@@ -191,7 +191,7 @@ START_TEST(descriptors_per_channel)
 	b = open_many(&d, MANY);
 	do_connect(&d.a, &b);
 	for (i = 0; i < MANY; i++)
-		send_and_hear(&d, i);
+		send_and_receive(&d, i);
 	ck_assert_int_le(count_fds(), before + 4);
 	close_many(&d, MANY);
 	ck_assert_int_le(count_fds(), before + 4);
@@ -217,14 +217,14 @@ START_TEST(no_descriptor_for_event)
 	b = open_many(&d, 2);
 	allow_fds(false);
 	do_connect(&d.a, &b);
-	send_and_hear(&d, 0);
-	send_and_hear(&d, 1);
+	send_and_receive(&d, 0);
+	send_and_receive(&d, 1);
 	/* an asynchronous event */
 	send_on(&d, 0, IBV_WR_RDMA_WRITE, d.at_b.rkey ^ 1);
 	expect(d.a.scq, 1, IBV_WC_REM_ACCESS_ERR);
-	on_b(&d, do_hear_error, NULL, 0);
+	on_b(&d, do_receive_error, NULL, 0);
 	allow_fds(true);
-	send_and_hear(&d, 1);
+	send_and_receive(&d, 1);
 	close_many(&d, 2);
 	on_b(&d, do_close_channel, NULL, 0);
 	duo_close(&d);

@@ -142,7 +142,7 @@ static int post_from_hole(void *arg)
 	return 0;
 }
 
-static void do_hear_nothing(struct node *b, void *arg)
+static void do_receive_nothing(struct node *b, void *arg)
 {
 	(void)arg;
 	expect_none(b->rcq, QUIET_MS);
@@ -167,7 +167,7 @@ START_TEST(unmapped_by_the_parent)
 	f.d = &d;
 	leave_hole((char *)d.a.buf + 8192, 4096);
 	ck_ok(reap_child(spawn(post_from_hole, &f)));
-	on_b(&d, do_hear_nothing, NULL, 0);
+	on_b(&d, do_receive_nothing, NULL, 0);
 	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
 	duo_close(&d);
 }

@@ -29,7 +29,7 @@ static uint32_t next_psn;
 #define MOST 256
 /* MADs received before, to recognize repeated ones. */
 static uint8_t received[MOST][MAD_BYTES];
-static unsigned int n_heard;
+static unsigned int n_received;
 
 static void *big(size_t n)
 {
@@ -90,7 +90,7 @@ void far_begin(void)
 		wire_socket_open(&sock, far_there, WIRE_PORT, WIRE_NONBLOCKING),
 		0);
 	come_back();
-	n_heard = 0;
+	n_received = 0;
 	/* differs from QPNs of earlier tests, which may be in TIMEWAIT */
 	far_qpn = ((uint32_t)getpid() & 0x7fff) << 8 | 1;
 }
@@ -183,11 +183,11 @@ static bool receive(uint8_t mad[MAD_BYTES], int ms)
 }
 
 /* Return whether an identical MAD was received before. */
-static bool was_heard(const uint8_t mad[MAD_BYTES])
+static bool was_received(const uint8_t mad[MAD_BYTES])
 {
 	unsigned int i;
 
-	for (i = 0; i < n_heard; i++)
+	for (i = 0; i < n_received; i++)
 		if (!memcmp(received[i], mad, MAD_BYTES))
 			return true;
 	return false;
@@ -195,30 +195,30 @@ static bool was_heard(const uint8_t mad[MAD_BYTES])
 
 static const uint8_t *remember(const uint8_t mad[MAD_BYTES])
 {
-	ck_assert_uint_lt(n_heard, MOST);
-	memcpy(received[n_heard], mad, MAD_BYTES);
-	return received[n_heard++];
+	ck_assert_uint_lt(n_received, MOST);
+	memcpy(received[n_received], mad, MAD_BYTES);
+	return received[n_received++];
 }
 
-const uint8_t *far_hear(enum mad_message m)
+const uint8_t *far_receive(enum mad_message m)
 {
 	uint8_t mad[MAD_BYTES];
 
 	do {
 		ck_assert_msg(receive(mad, WAIT_MS), "no %s", mad_name(m));
-	} while (was_heard(mad));
+	} while (was_received(mad));
 	ck_assert_msg(mad_message(mad) == m, "%s instead of %s",
 		      mad_name(mad_message(mad)), mad_name(m));
 	return remember(mad);
 }
 
-void far_hear_again(enum mad_message m)
+void far_receive_again(enum mad_message m)
 {
 	uint8_t mad[MAD_BYTES];
 
 	do {
 		ck_assert_msg(receive(mad, WAIT_MS), "no %s", mad_name(m));
-		ck_assert_msg(was_heard(mad), "%s instead of %s again",
+		ck_assert_msg(was_received(mad), "%s instead of %s again",
 			      mad_name(mad_message(mad)), mad_name(m));
 	} while (mad_message(mad) != m);
 }
@@ -228,7 +228,7 @@ void far_silence(int ms)
 	uint8_t mad[MAD_BYTES];
 
 	while (receive(mad, ms))
-		ck_assert_msg(was_heard(mad), "%s instead of nothing",
+		ck_assert_msg(was_received(mad), "%s instead of nothing",
 			      mad_name(mad_message(mad)));
 }
 

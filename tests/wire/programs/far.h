@@ -51,12 +51,12 @@ void far_say_from(const uint8_t gid[16], const uint8_t mad[MAD_BYTES]);
  * MADs are skipped: on a busy machine a timer may expire before the response
  * arrives.  The result is valid until far_begin() is called again.
  */
-const uint8_t *far_hear(enum mad_message m);
+const uint8_t *far_receive(enum mad_message m);
 /*
  * Wait for a MAD of type @m that was received before.  A new MAD is a
  * failure.
  */
-void far_hear_again(enum mad_message m);
+void far_receive_again(enum mad_message m);
 /* Check that no new MAD arrives, until @ms pass without any datagram. */
 void far_silence(int ms);
 

@@ -278,7 +278,7 @@ void with_bytes(struct wire_packet *p, const void *bytes, uint32_t n)
 	p->length = p->known = n;
 }
 
-bool hear_within(struct wire_packet *p, int ms)
+bool receive_within(struct wire_packet *p, int ms)
 {
 	struct pollfd fd = { .fd = sock.fd, .events = POLLIN };
 	struct wire_received in;
@@ -298,7 +298,7 @@ struct wire_packet receive_packet(void)
 {
 	struct wire_packet p;
 
-	ck_assert(hear_within(&p, WAIT_MS));
+	ck_assert(receive_within(&p, WAIT_MS));
 	return p;
 }
 
@@ -306,10 +306,10 @@ void silence(void)
 {
 	struct wire_packet p;
 
-	ck_assert(!hear_within(&p, QUIET_MS));
+	ck_assert(!receive_within(&p, QUIET_MS));
 }
 
-void hear_answer(uint8_t syndrome, uint32_t psn)
+void receive_answer(uint8_t syndrome, uint32_t psn)
 {
 	struct wire_packet p = receive_packet();
 
@@ -318,7 +318,7 @@ void hear_answer(uint8_t syndrome, uint32_t psn)
 	ck_assert_uint_eq(p.bth.psn, psn & WIRE_PSN_MASK);
 }
 
-void hear_acks(uint32_t psn)
+void receive_acks(uint32_t psn)
 {
 	struct wire_packet p;
 

@@ -111,18 +111,18 @@ struct wire_packet packet_of_chance(uint32_t qpn);
  * Receive the next packet.  Returns false if none arrives for ms.  The
  * payload is in the receiver, until the next packet is received.
  */
-bool hear_within(struct wire_packet *p, int ms);
-/* Receive the next packet.  hear_within() with WAIT_MS. */
+bool receive_within(struct wire_packet *p, int ms);
+/* Receive the next packet.  receive_within() with WAIT_MS. */
 struct wire_packet receive_packet(void);
 /* Check that no packet arrives for QUIET_MS. */
 void silence(void);
 /* Receive an ACK or NAK with this syndrome and PSN. */
-void hear_answer(uint8_t syndrome, uint32_t psn);
+void receive_answer(uint8_t syndrome, uint32_t psn);
 /*
  * Receive ACKs up to the one for psn.  An ACK may acknowledge several
  * packets.
  */
-void hear_acks(uint32_t psn);
+void receive_acks(uint32_t psn);
 
 /* ------------------------------------------------------- test cases */
 

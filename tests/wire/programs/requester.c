@@ -130,7 +130,7 @@ uint8_t own_index(void)
 }
 
 /* Search /proc/net/udp for 10.91.0.1 (in little endian) and port 4791. */
-static bool is_heard(void)
+static bool is_received(void)
 {
 	char line[256];
 	bool found = false;
@@ -147,11 +147,11 @@ static bool is_heard(void)
  * A response that is sent before a process is bound to the port is lost.  In
  * a test without timeouts it is not repeated.
  */
-void wait_until_heard(void)
+void wait_until_received(void)
 {
 	double end = now_ms() + WAIT_MS;
 
-	while (!is_heard()) {
+	while (!is_received()) {
 		ck_assert(now_ms() < end);
 		sleep_ms(1);
 	}
@@ -179,7 +179,7 @@ void open_to_peer(const struct opts *o)
 	attr.ah_attr.grh.sgid_index = own_index();
 	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask), 0);
 	qp_to_rts(n.qp, o);
-	wait_until_heard();
+	wait_until_received();
 }
 
 void close_peer(void)

@@ -39,7 +39,7 @@ void close_peer(void);
 /* Return the index of `here` in the GID table (RoCE v2). */
 uint8_t own_index(void);
 /* Wait until a process is bound to the UDP port at `here`. */
-void wait_until_heard(void);
+void wait_until_received(void);
 
 /* Post a WR, signaled and solicited.  RDMA operations use ADDR and RKEY. */
 void post_op(enum ibv_wr_opcode op, uint64_t id, size_t off, uint32_t len);

@@ -114,7 +114,7 @@ static const uint8_t *asks(struct rdma_cm_id *c)
 
 	give_qp(c);
 	ck_ok(rdma_connect(c, &p));
-	return far_hear(MAD_REQ);
+	return far_receive(MAD_REQ);
 }
 
 static uint32_t comm_id_of(const uint8_t *req)
@@ -130,7 +130,7 @@ static void answer(struct rdma_cm_id *c, const uint8_t *req)
 	far_rep(mad, req, COMM_ID);
 	far_say(mad);
 	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
-	far_hear(MAD_RTU);
+	far_receive(MAD_RTU);
 }
 
 /*
@@ -141,7 +141,7 @@ static void disconnects(struct rdma_cm_id *c)
 	uint8_t mad[MAD_BYTES];
 
 	ck_ok(rdma_disconnect(c));
-	far_drep(mad, far_hear(MAD_DREQ));
+	far_drep(mad, far_receive(MAD_DREQ));
 	far_say(mad);
 	pass(c->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
 }
@@ -158,13 +158,13 @@ START_TEST(client_connects)
 
 	ck_assert_uint_eq(mad_get(req, MAD_REQ_service_id), 0x1060000 + 7000);
 	ck_assert_uint_eq(mad_get(req, MAD_REQ_max_cm_retries), 15);
-	far_hear_again(MAD_REQ);
+	far_receive_again(MAD_REQ);
 	far_rep(rep, req, COMM_ID);
 	far_say(rep);
 	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
-	far_hear(MAD_RTU);
+	far_receive(MAD_RTU);
 	far_say(rep);
-	far_hear_again(MAD_RTU);
+	far_receive_again(MAD_RTU);
 	expect_nothing(c->channel, QUIET_MS);
 	disconnects(c);
 	end_id(c, true);
@@ -206,14 +206,14 @@ START_TEST(client_destroys_id)
 	uint8_t mad[MAD_BYTES];
 
 	end_id(c, true);
-	rej = far_hear(MAD_REJ);
+	rej = far_receive(MAD_REJ);
 	ck_assert_uint_eq(mad_get(rej, MAD_REJ_reason), 4);
 	ck_assert_uint_eq(mad_get(rej, MAD_REJ_info_length), 8);
 	/* no MADs are received without an open device: client() opens it */
 	c = client();
 	far_rep(mad, req, COMM_ID);
 	far_say(mad);
-	rej = far_hear(MAD_REJ);
+	rej = far_receive(MAD_REJ);
 	ck_assert_uint_eq(mad_get(rej, MAD_REJ_reason), 6);
 	ck_assert_uint_eq(mad_get(rej, MAD_REJ_remote_comm_id), COMM_ID);
 	end_id(c, true);
@@ -278,19 +278,19 @@ START_TEST(server_repeated_req)
 	far_say(req);
 	s = next_request(l);
 	far_say(req); /* not accepted yet */
-	ck_assert_uint_eq(mad_get(far_hear(MAD_MRA), MAD_MRA_service_timeout),
-			  24);
+	ck_assert_uint_eq(
+		mad_get(far_receive(MAD_MRA), MAD_MRA_service_timeout), 24);
 	give_qp(s);
 	accept_it(s);
-	rep = far_hear(MAD_REP);
+	rep = far_receive(MAD_REP);
 	far_say(req);
-	far_hear_again(MAD_REP);
+	far_receive_again(MAD_REP);
 	far_rtu(mad, rep);
 	far_say(mad);
 	far_say(mad);
 	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
 	ck_ok(rdma_disconnect(s));
-	dreq = far_hear(MAD_DREQ);
+	dreq = far_receive(MAD_DREQ);
 	ck_assert_uint_eq(mad_get(dreq, MAD_DREQ_remote_qpn), far_qpn);
 	far_drep(mad, dreq);
 	far_say(mad);
@@ -315,13 +315,13 @@ START_TEST(server_stale_connection)
 	s = next_request(l);
 	give_qp(s);
 	accept_it(s);
-	far_rtu(mad, far_hear(MAD_REP));
+	far_rtu(mad, far_receive(MAD_REP));
 	far_say(mad);
 	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
 	far_req(req, (uint16_t)port_of(l), COMM_ID + 1);
 	far_say(req);
-	far_drep(mad, far_hear(MAD_DREQ));
-	ck_assert_uint_eq(mad_get(far_hear(MAD_REJ), MAD_REJ_reason), 10);
+	far_drep(mad, far_receive(MAD_DREQ));
+	ck_assert_uint_eq(mad_get(far_receive(MAD_REJ), MAD_REJ_reason), 10);
 	far_say(mad);
 	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
 	end_id(s, false);
@@ -352,7 +352,7 @@ START_TEST(server_backlog_exceeded)
 	s[2] = next_request(l);
 	for (i = 0; i < 3; i++) {
 		end_id(s[i], false);
-		far_hear(MAD_REJ);
+		far_receive(MAD_REJ);
 	}
 	end_id(l, true);
 }

@@ -243,7 +243,7 @@ START_TEST(waits_for_a_neighbour)
 	attr.ah_attr.grh.sgid_index = own_index();
 	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask), 0);
 	qp_to_rts(n.qp, &o);
-	wait_until_heard();
+	wait_until_received();
 	post_op(IBV_WR_SEND, 9, 0, 10);
 	why_says("no-answer for ");
 	ck_assert_int_eq(system("ip neigh del 10.91.0.77 dev eth0"), 0);
@@ -288,7 +288,7 @@ static pid_t start_holder(void)
 	ck_assert_int_ge(pid, 0);
 	if (!pid) {
 		node_open(&n, NULL, MEM_HEAP, &o);
-		wait_until_heard();
+		wait_until_received();
 		c = write(ready[1], "", 1) == 1;
 		for (;;)
 			pause();
@@ -331,7 +331,7 @@ END_TEST
  * Send ACKs until the WR completes.  ACKs that the old socket received are
  * lost.
  */
-static void ack_until_heard(uint32_t psn, uint64_t wr_id)
+static void ack_until_received(uint32_t psn, uint64_t wr_id)
 {
 	double end = now_ms() + WAIT_MS;
 	struct ibv_wc wc;
@@ -364,7 +364,7 @@ START_TEST(stopped_socket_owner_replaced)
 		ck_assert_int_eq(kill(pid, i % 2 ? SIGCONT : SIGSTOP), 0);
 		ck_assert_int_eq(waitpid(pid, &status, WUNTRACED | WCONTINUED),
 				 pid);
-		ack_until_heard(PSN + (uint32_t)i, 20 + (uint64_t)i);
+		ack_until_received(PSN + (uint32_t)i, 20 + (uint64_t)i);
 	}
 	ck_assert_int_eq(kill(pid, SIGKILL), 0);
 	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);

@@ -29,7 +29,7 @@ START_TEST(single_packet_send)
 
 	post_recv(qp, 5, 0, 100);
 	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 9);
-	hear_answer(WIRE_ACK, PSN);
+	receive_answer(WIRE_ACK, PSN);
 	wc = await_completion();
 	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
 	ck_assert_uint_eq(wc.wr_id, 5);
@@ -52,7 +52,7 @@ START_TEST(multi_packet_send)
 	post_recv(qp, 6, 0, n);
 	say_send(qp, WIRE_SEND_FIRST, PSN, 0, MTU);
 	say_send(qp, WIRE_SEND_MIDDLE, PSN + 1, MTU, MTU);
-	hear_acks(PSN + 1);
+	receive_acks(PSN + 1);
 	no_completion();
 	say_send(qp, WIRE_SEND_MIDDLE, PSN + 2, 2 * MTU, MTU);
 	say_send(qp, WIRE_SEND_LAST, PSN + 3, 3 * MTU, 5);
@@ -74,14 +74,14 @@ START_TEST(missing_packet_nak)
 
 	post_recv(qp, 1, 0, 100);
 	say_send(qp, WIRE_SEND_ONLY, PSN + 1, 0, 4);
-	hear_answer(WIRE_NAK_SEQUENCE, PSN);
+	receive_answer(WIRE_NAK_SEQUENCE, PSN);
 	say_send(qp, WIRE_SEND_ONLY, PSN + 2, 0, 4);
 	silence();
 	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
-	hear_answer(WIRE_ACK, PSN);
+	receive_answer(WIRE_ACK, PSN);
 	ck_assert_int_eq(await_completion().status, IBV_WC_SUCCESS);
 	say_send(qp, WIRE_SEND_ONLY, PSN + 2, 0, 4);
-	hear_answer(WIRE_NAK_SEQUENCE, PSN + 1);
+	receive_answer(WIRE_NAK_SEQUENCE, PSN + 1);
 	no_completion();
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
@@ -95,9 +95,9 @@ START_TEST(duplicate_send)
 	post_recv(qp, 1, 0, 100);
 	post_recv(qp, 2, 0, 100);
 	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
-	hear_answer(WIRE_ACK, PSN);
+	receive_answer(WIRE_ACK, PSN);
 	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
-	hear_answer(WIRE_ACK, PSN);
+	receive_answer(WIRE_ACK, PSN);
 	ck_assert_uint_eq(await_completion().wr_id, 1);
 	no_completion();
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
@@ -113,12 +113,12 @@ START_TEST(rnr_nak)
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 
 	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
-	hear_answer(WIRE_RNR_NAK | TIMER, PSN);
+	receive_answer(WIRE_RNR_NAK | TIMER, PSN);
 	say_send(qp, WIRE_SEND_ONLY, PSN + 1, 0, 4);
 	silence();
 	post_recv(qp, 1, 0, 100);
 	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
-	hear_answer(WIRE_ACK, PSN);
+	receive_answer(WIRE_ACK, PSN);
 	ck_assert_int_eq(await_completion().status, IBV_WC_SUCCESS);
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
@@ -150,14 +150,14 @@ START_TEST(error_counters)
 
 	counters_begin(c, all);
 	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
-	hear_answer(WIRE_RNR_NAK | TIMER, PSN);
+	receive_answer(WIRE_RNR_NAK | TIMER, PSN);
 	post_recv(qp, 1, 0, 100);
 	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
-	hear_answer(WIRE_ACK, PSN);
+	receive_answer(WIRE_ACK, PSN);
 	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
-	hear_answer(WIRE_ACK, PSN);
+	receive_answer(WIRE_ACK, PSN);
 	say_send(qp, WIRE_SEND_ONLY, PSN + 2, 0, 4);
-	hear_answer(WIRE_NAK_SEQUENCE, PSN + 1);
+	receive_answer(WIRE_NAK_SEQUENCE, PSN + 1);
 	say_send(qp, WIRE_SEND_ONLY, PSN + 3, 0, 4);
 	p = packet(qp->qp_num ^ 1 << 20, WIRE_SEND_ONLY, PSN);
 	say(&p);
@@ -189,20 +189,20 @@ START_TEST(ecn_marked_packets)
 	uint32_t i;
 
 	say_by(&p, 2); /* ECT(0): not marked */
-	hear_answer(WIRE_ACK, PSN);
+	receive_answer(WIRE_ACK, PSN);
 	p.bth.psn = (PSN + 1) & WIRE_PSN_MASK;
 	say_by(&p, 3);
 	p = receive_packet();
 	ck_assert(is_cnp(&p));
-	hear_answer(WIRE_ACK, PSN + 1);
+	receive_answer(WIRE_ACK, PSN + 1);
 	began = now_ms();
 	for (i = 2; i < many; i++) {
 		p = packet(qp->qp_num, WIRE_WRITE_ONLY, PSN + i);
 		say_by(&p, 3);
-		while (hear_within(&p, 0))
+		while (receive_within(&p, 0))
 			cnps += is_cnp(&p);
 	}
-	while (hear_within(&p, QUIET_MS))
+	while (receive_within(&p, QUIET_MS))
 		cnps += is_cnp(&p);
 	ck_assert_uint_le(cnps, (now_ms() - began + 1) * 20 + 1);
 	/* a marked response, too */
@@ -234,7 +234,7 @@ START_TEST(write_read)
 	say_rdma(qp, WIRE_WRITE_FIRST, PSN, mr->rkey, n, MTU);
 	say_send(qp, WIRE_WRITE_MIDDLE, PSN + 1, MTU, MTU);
 	say_send(qp, WIRE_WRITE_LAST, PSN + 2, 2 * MTU, 3);
-	hear_acks(PSN + 2);
+	receive_acks(PSN + 2);
 	ck_assert_int_eq(memcmp(buf, text, n), 0);
 	for (times = 0; times < 2; times++, at = 0) { /* then a duplicate */
 		say_rdma(qp, WIRE_READ_REQUEST, PSN + 3, mr->rkey, n, 0);
@@ -330,10 +330,10 @@ START_TEST(failed_modify_keeps_message)
 	post_recv(qp, 2, 0, 2 * MTU);
 	with_bytes(&p, text, MTU);
 	say(&p);
-	hear_answer(WIRE_ACK, PSN);
+	receive_answer(WIRE_ACK, PSN);
 	ck_assert_int_eq(modify_to_rtr(qp), EINVAL);
 	say_send(qp, WIRE_SEND_LAST, PSN + 1, MTU, 9);
-	hear_answer(WIRE_ACK, PSN + 1);
+	receive_answer(WIRE_ACK, PSN + 1);
 	ck_assert_uint_eq(await_completion().wr_id, 1);
 	ck_assert_int_eq(memcmp(buf, text, MTU + 9), 0);
 	no_completion();
@@ -349,7 +349,7 @@ END_TEST
  */
 static void refused(struct ibv_qp *qp, uint8_t syndrome)
 {
-	hear_answer(syndrome, PSN);
+	receive_answer(syndrome, PSN);
 	ck_assert_int_eq(state_of(qp), IBV_QPS_ERR);
 	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
 	silence();
@@ -378,15 +378,15 @@ START_TEST(bad_requests)
 	qp = make_qp(IBV_QPT_RC); /* FIRST shorter than the MTU */
 	post_recv(qp, 1, 0, BYTES);
 	say_send(qp, WIRE_SEND_FIRST, PSN, 0, MTU - 4);
-	hear_answer(WIRE_NAK_INVALID, PSN);
+	receive_answer(WIRE_NAK_INVALID, PSN);
 	ck_assert_int_eq(await_completion().status, IBV_WC_WR_FLUSH_ERR);
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 	qp = make_qp(IBV_QPT_RC); /* longer than the receive */
 	post_recv(qp, 1, 0, MTU + 1);
 	say_send(qp, WIRE_SEND_FIRST, PSN, 0, MTU);
-	hear_answer(WIRE_ACK, PSN);
+	receive_answer(WIRE_ACK, PSN);
 	say_send(qp, WIRE_SEND_LAST, PSN + 1, 0, 2);
-	hear_answer(WIRE_NAK_INVALID, PSN + 1);
+	receive_answer(WIRE_NAK_INVALID, PSN + 1);
 	ck_assert_int_eq(await_completion().status, IBV_WC_LOC_LEN_ERR);
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
@@ -415,13 +415,13 @@ START_TEST(srq_receive_flushed)
 		ck_assert_int_eq(ibv_post_srq_recv(srq, &wr, &bad), 0);
 		qp = make_qp_of(IBV_QPT_RC, srq);
 		say_send(qp, WIRE_SEND_FIRST, PSN, 0, MTU);
-		hear_answer(WIRE_ACK, PSN);
+		receive_answer(WIRE_ACK, PSN);
 		if (i % 2) {
 			ck_assert_int_eq(ibv_modify_qp(qp, &a, IBV_QP_STATE),
 					 0);
 		} else {
 			say_send(qp, WIRE_SEND_ONLY, PSN + 1, 0, 4);
-			hear_answer(WIRE_NAK_INVALID, PSN + 1);
+			receive_answer(WIRE_NAK_INVALID, PSN + 1);
 		}
 		wc = await_completion();
 		ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
@@ -486,7 +486,7 @@ START_TEST(random_packets)
 			;
 	}
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
-	while (hear_within(&p, QUIET_MS))
+	while (receive_within(&p, QUIET_MS))
 		;
 	while (ibv_poll_cq(cq, 1, &(struct ibv_wc){ 0 }) > 0)
 		;
@@ -511,12 +511,12 @@ static void insist(const struct ibv_qp *qp, uint8_t opcode, uint32_t psn,
 	for (;;) {
 		ck_assert(now_ms() < until);
 		say_send(qp, opcode, psn, off, n);
-		if (hear_within(&p, QUIET_MS) &&
+		if (receive_within(&p, QUIET_MS) &&
 		    p.bth.psn == (psn & WIRE_PSN_MASK))
 			break;
 	}
 	ck_assert_uint_eq(p.aeth.syndrome, WIRE_ACK);
-	while (hear_within(&p, QUIET_MS))
+	while (receive_within(&p, QUIET_MS))
 		;
 }
 

@@ -74,7 +74,7 @@ static uint64_t word(uint32_t off)
 }
 
 /* Receive the response to both: an RDMA READ response without data. */
-static void hear_done(uint32_t psn)
+static void receive_done(uint32_t psn)
 {
 	struct wire_packet p = receive_packet();
 
@@ -87,7 +87,7 @@ static void hear_done(uint32_t psn)
 /* Expect a NAK for the first packet and the error state.  Destroy the QP. */
 static void refused(struct ibv_qp *qp, uint8_t syndrome)
 {
-	hear_answer(syndrome, PSN);
+	receive_answer(syndrome, PSN);
 	ck_assert_int_eq(state_of(qp), IBV_QPS_ERR);
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
@@ -101,21 +101,21 @@ START_TEST(atomic_writes)
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 
 	say_word(qp, PSN, 16, mr->rkey, 0x0123456789abcdef);
-	hear_done(PSN);
+	receive_done(PSN);
 	ck_assert_uint_eq(word(16), 0x0123456789abcdef);
 	/* a duplicate */
 	*(uint64_t *)(void *)(buf + 16) = 1;
 	say_word(qp, PSN, 16, mr->rkey, 0x0123456789abcdef);
-	hear_done(PSN);
+	receive_done(PSN);
 	ck_assert_uint_eq(word(16), 1);
 	say_word(qp, PSN + 1, 16, mr->rkey, 2);
-	hear_done(PSN + 1);
+	receive_done(PSN + 1);
 	ck_assert_uint_eq(word(16), 2);
 	/* its PSN was not that of an ATOMIC WRITE: no response */
 	say_fetch_add(qp, PSN + 2, 16, 3);
 	ck_assert_uint_eq(receive_packet().atomicack.original, 2);
 	say_send(qp, WIRE_WRITE_ONLY, PSN + 3, 0, 0);
-	hear_answer(WIRE_ACK, PSN + 3);
+	receive_answer(WIRE_ACK, PSN + 3);
 	say_word(qp, PSN + 3, 16, mr->rkey, 9);
 	silence();
 	ck_assert_uint_eq(word(16), 5);
@@ -159,10 +159,10 @@ START_TEST(flushes)
 	uint32_t i;
 
 	say_flush(qp, PSN, GLOBAL, 0, flushed->rkey, BYTES);
-	hear_done(PSN);
+	receive_done(PSN);
 	for (i = 0; i < 2; i++) { /* of the MR: the range is ignored */
 		say_flush(qp, PSN + 1, GLOBAL, OF_MR, flushed->rkey, 2 * BYTES);
-		hear_done(PSN + 1);
+		receive_done(PSN + 1);
 	}
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }

@@ -65,7 +65,7 @@ static void drain(void)
 {
 	struct wire_packet p;
 
-	while (hear_within(&p, QUIET_MS))
+	while (receive_within(&p, QUIET_MS))
 		;
 }
 
@@ -83,7 +83,7 @@ static void await_read(const struct ibv_qp *qp, uint32_t psn, uint32_t reads)
 
 	while (at < end) {
 		ck_assert(now_ms() < until);
-		if (!hear_within(&p, QUIET_MS)) {
+		if (!receive_within(&p, QUIET_MS)) {
 			i = at / packets;
 			say_read(qp, psn + at, at % packets * MTU,
 				 LONG - at % packets * MTU);
@@ -144,7 +144,7 @@ START_TEST(send_during_read)
 	await_read(qp, PSN, 1);
 	for (;;) {
 		ck_assert(now_ms() < until);
-		if (!hear_within(&p, QUIET_MS) ||
+		if (!receive_within(&p, QUIET_MS) ||
 		    (p.bth.opcode == WIRE_ACKNOWLEDGE &&
 		     p.aeth.syndrome == WIRE_NAK_SEQUENCE)) {
 			say_send(qp, WIRE_SEND_ONLY, psn, 0, 4);
@@ -226,7 +226,7 @@ START_TEST(qp_ends_during_read)
 		qp = make_qp(IBV_QPT_RC);
 	post_recv(qp, 6, 0, 100);
 	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
-	hear_answer(WIRE_ACK, PSN);
+	receive_answer(WIRE_ACK, PSN);
 	ck_assert_uint_eq(await_completion().wr_id, 6);
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }

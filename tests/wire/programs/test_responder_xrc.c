@@ -106,7 +106,7 @@ static void say_to(const struct ibv_qp *qp, uint8_t opcode, uint32_t psn,
 }
 
 /* Receive an XRC ACK or NAK. */
-static void hear_xrc(uint8_t syndrome, uint32_t psn)
+static void receive_xrc(uint8_t syndrome, uint32_t psn)
 {
 	struct wire_packet p = receive_packet();
 
@@ -133,13 +133,13 @@ START_TEST(sends)
 	struct ibv_wc wc;
 
 	say_to(qp, WIRE_SEND_ONLY, PSN, srqn, 4);
-	hear_xrc(WIRE_RNR_NAK | TIMER, PSN);
+	receive_xrc(WIRE_RNR_NAK | TIMER, PSN);
 	post_srq(srq, 3);
 	say_to(qp, WIRE_SEND_FIRST, PSN, srqn, MTU);
-	hear_xrc(WIRE_ACK, PSN);
+	receive_xrc(WIRE_ACK, PSN);
 	no_completion();
 	say_to(qp, WIRE_SEND_LAST, PSN + 1, srqn, 5);
-	hear_xrc(WIRE_ACK, PSN + 1);
+	receive_xrc(WIRE_ACK, PSN + 1);
 	wc = await_completion();
 	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
 	ck_assert_uint_eq(wc.wr_id, 3);
@@ -190,7 +190,7 @@ END_TEST
 /* Expect a NAK and the error state.  Destroy the QP. */
 static void refused(struct ibv_qp *qp, uint8_t syndrome, uint32_t psn)
 {
-	hear_xrc(syndrome, psn);
+	receive_xrc(syndrome, psn);
 	ck_assert_int_eq(state_of(qp), IBV_QPS_ERR);
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
@@ -251,10 +251,10 @@ START_TEST(srq_changes_in_message)
 	post_srq(srq, 1);
 	post_srq(s, 2);
 	say_to(qp, WIRE_SEND_ONLY, PSN, second, 4);
-	hear_xrc(WIRE_ACK, PSN);
+	receive_xrc(WIRE_ACK, PSN);
 	ck_assert_uint_eq(await_completion().wr_id, 2);
 	say_to(qp, WIRE_SEND_FIRST, PSN + 1, srqn, MTU);
-	hear_xrc(WIRE_ACK, PSN + 1);
+	receive_xrc(WIRE_ACK, PSN + 1);
 	say_to(qp, WIRE_SEND_LAST, PSN + 2, second, 4);
 	refused(qp, WIRE_NAK_INVALID, PSN + 2);
 	expect_flushed(1);
@@ -277,7 +277,7 @@ START_TEST(qp_ends_in_message)
 		post_srq(srq, i);
 		qp = make_target();
 		say_to(qp, WIRE_SEND_FIRST, PSN, srqn, MTU);
-		hear_xrc(WIRE_ACK, PSN);
+		receive_xrc(WIRE_ACK, PSN);
 		a.qp_state = to[i % 2];
 		if (i % 3)
 			ck_assert_int_eq(ibv_modify_qp(qp, &a, IBV_QP_STATE),
@@ -299,7 +299,7 @@ START_TEST(srq_destroyed_in_message)
 
 	post_srq(srq, 1);
 	say_to(qp, WIRE_SEND_FIRST, PSN, srqn, MTU);
-	hear_xrc(WIRE_ACK, PSN);
+	receive_xrc(WIRE_ACK, PSN);
 	ck_assert_int_eq(ibv_destroy_srq(srq), 0);
 	srq = make_srq(domain, &srqn);
 	ck_assert_uint_eq(srqn, was);
@@ -310,7 +310,7 @@ START_TEST(srq_destroyed_in_message)
 	for (i = 0; i < 3; i++) { /* the new SRQ works */
 		qp = make_target();
 		say_to(qp, WIRE_SEND_ONLY, PSN, srqn, 4);
-		hear_xrc(WIRE_ACK, PSN);
+		receive_xrc(WIRE_ACK, PSN);
 		ck_assert_uint_eq(await_completion().wr_id, 2);
 		ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 		post_srq(srq, 2);
@@ -334,7 +334,7 @@ START_TEST(keys_of_srq_pd)
 	p.reth.length = 9;
 	with_bytes(&p, text, 9);
 	say(&p);
-	hear_xrc(WIRE_ACK, PSN);
+	receive_xrc(WIRE_ACK, PSN);
 	ck_assert_int_eq(memcmp(buf + 100, text, 9), 0);
 	p.bth.psn = (PSN + 1) & WIRE_PSN_MASK;
 	p.reth.rkey = m->rkey;
@@ -365,7 +365,7 @@ START_TEST(open_qp_keeps_target)
 	post_srq(srq, 8);
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 	say_to(again, WIRE_SEND_FIRST, PSN, srqn, MTU);
-	hear_xrc(WIRE_ACK, PSN);
+	receive_xrc(WIRE_ACK, PSN);
 	ck_assert_int_eq(ibv_destroy_qp(again), 0);
 	expect_flushed(8);
 }
@@ -398,7 +398,7 @@ START_TEST(random_packets)
 			say(&p);
 	}
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
-	while (hear_within(&p, QUIET_MS))
+	while (receive_within(&p, QUIET_MS))
 		;
 	while (ibv_poll_cq(cq, 1, &(struct ibv_wc){ 0 }) > 0)
 		id = 0;
