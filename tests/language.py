@@ -16,9 +16,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TEXT = {".c", ".h", ".cpp", ".py", ".sh", ".md", ".pml", ".js", ".build", ".1", ".7",
-        ".litmus", ".txt", ".yml", ""}
-SKIPPED = re.compile(r"(^|/)(corpus|fields)/|^COPYING|^CHANGELOG|^debian/(changelog|copyright)"
+TEXT = {".c", ".h", ".cpp", ".py", ".sh", ".md", ".pml", ".js", ".html", ".css",
+        ".build", ".ini", ".1", ".7", ".litmus", ".txt", ".yml", ".yaml", ".spec", ""}
+SKIPPED = re.compile(r"(^|/)(corpus|fields)/|^COPYING|^debian/(changelog|copyright)"
                      r"|^tests/language\.|\.(svg|png|patch|supp|tsan)$")
 # what is found, and what is written instead
 WORDS = {
@@ -43,6 +43,11 @@ WORDS = {
     r"\banimals?\b": "program with a mistake",
     r"\btwins?\b": "corrected program",
     r"\bknobs?\b": "option, parameter",
+    r"\bbeside\b": "next to, during, compared with",
+    r"\bcarriers?\b": "transport",
+    r"\b(?:is|are|was) over\b": "has ended, completes",
+    r"\btakes? away\b": "destroys, invalidates",
+    r"\bin vain\b": "without success",
     r"\bsomebody\b|\bnobody\b|\banybody\b": "a process, no process, any process",
 }
 WORDS = {re.compile(word): instead for word, instead in WORDS.items()}

@@ -234,7 +234,7 @@ void shim_refresh_gids(struct urxe_fabric *f)
  */
 static void *provider_open(void)
 {
-	static const char *const beside[] = { "", "/../../provider" };
+	static const char *const provider_dirs[] = { "", "/../../provider" };
 	const char *env = getenv("URXE_PROVIDER_DIR");
 	char path[600], own[512];
 	unsigned int i;
@@ -252,8 +252,9 @@ static void *provider_open(void)
 	if (!slash)
 		return NULL;
 	*slash = 0;
-	for (i = 0; i < sizeof(beside) / sizeof(*beside); i++) {
-		snprintf(path, sizeof(path), "%s%s/" PROVIDER, own, beside[i]);
+	for (i = 0; i < sizeof(provider_dirs) / sizeof(*provider_dirs); i++) {
+		snprintf(path, sizeof(path), "%s%s/" PROVIDER, own,
+			 provider_dirs[i]);
 		if (!access(path, F_OK))
 			return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	}

@@ -202,9 +202,9 @@ static void port_down(struct urxe_context *ctx, uint32_t ms)
 }
 
 /*
- * Set the port up at exit, so that a program that ends before DOWN=ms is over
- * does not leave it down. If another thread holds `lock`, the port stays as
- * it is.
+ * Set the port up at exit, so that a program that ends before the time of
+ * DOWN=ms has passed does not leave it down. If another thread holds `lock`,
+ * the port stays as it is.
  */
 __attribute__((destructor)) static void fault_port_at_exit(void)
 {

@@ -128,7 +128,7 @@ def two(old):
         writer_outlives_its_peer(a, b)
 
     print("   not in the same /dev/shm", flush=True)
-    stranger = Container(machine, machine.make_shm(), old, beside=b)
+    stranger = Container(machine, machine.make_shm(), old, next_to=b)
     printed, server = pair(a, stranger, *PINGPONG, status=1)
     has(printed + server.end(1),
         "no device of this fabric has the destination GID")

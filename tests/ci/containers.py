@@ -100,15 +100,15 @@ class Machine:
 class Container:
     """A running container; `run` runs a program in it."""
 
-    def __init__(self, machine, shm=None, old=False, net=None, beside=None):
-        """net: its end of a cable, and its address; beside: a container whose network
+    def __init__(self, machine, shm=None, old=False, net=None, next_to=None):
+        """net: its end of a cable, and its address; next_to: a container whose network
         it shares."""
         self.machine = machine
         filter_ = machine.name("seccomp")
         with open(filter_, "wb") as file:
             file.write(seccomp.program(old))
-        self.holder = beside.holder if beside else self.make_net()
-        self.address = beside.address if beside else "127.0.0.1"
+        self.holder = next_to.holder if next_to else self.make_net()
+        self.address = next_to.address if next_to else "127.0.0.1"
         if net:
             self.plug(*net)
         self.words = ["nsenter", "-n", "-t", str(self.holder.pid), "bash", "-c",

@@ -6,7 +6,7 @@
 # shellcheck disable=SC2317,SC2086 # called by name; numbers are words
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
-beside=$(realpath "$here") # this script
+here_absolute=$(realpath "$here") # this script
 
 has() # COMMAND...
 {
@@ -203,9 +203,9 @@ ranks() # NAME OPTIONS...
 	local out status=0
 
 	out=$(on a mpirun --host a:1,b:1 -np 2 --mca plm_rsh_agent \
-		"$beside/launch" --mca oob_tcp_if_include eth0 \
+		"$here_absolute/launch" --mca oob_tcp_if_include eth0 \
 		--mca orte_tmpdir_base "$work" "${@:2}" \
-		python3 "$beside/../clients/mpi.py" $((big * 4)) 2>&1) || status=$?
+		python3 "$here_absolute/../clients/mpi.py" $((big * 4)) 2>&1) || status=$?
 	if [[ $status == 0 ]] && ! grep -q '^2 ranks, all right$' <<<"$out"
 	then
 		status='no result'

@@ -260,7 +260,7 @@ static bool piece_move(struct piece *p, enum bounce_state to)
 }
 
 /*
- * Whether waiting is over: the slot is DONE, or its word is not this
+ * Whether the wait can end: the slot is DONE, or its word is not this
  * request's any more, in which case there is no answer.
  */
 static bool piece_is_answered(const struct piece *p)

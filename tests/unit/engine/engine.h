@@ -120,10 +120,10 @@ struct ibv_wc next_wc(struct urxe_cq *cq);
 	ck_assert_int_eq(poll_cq(cq, 1, &(struct ibv_wc){ 0 }), 0)
 /* Wait until cond holds, without polling a CQ; fail after WAIT_MS. */
 #define WAIT_MS 60000 /* a longer wait is a hang */
-#define wait_until(cond)                                                \
-	do {                                                            \
-		int ms_;                                                \
-		for (ms_ = 0; !(cond) && ms_ < WAIT_MS; ms_++)          \
-			usleep(1000);                                   \
-		ck_assert_msg(ms_ < WAIT_MS, "waited in vain: " #cond); \
+#define wait_until(cond)                                           \
+	do {                                                       \
+		int ms_;                                           \
+		for (ms_ = 0; !(cond) && ms_ < WAIT_MS; ms_++)     \
+			usleep(1000);                              \
+		ck_assert_msg(ms_ < WAIT_MS, "timed out: " #cond); \
 	} while (0)
