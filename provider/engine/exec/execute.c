@@ -447,15 +447,10 @@ static void execute_publish(struct receipt *rc)
 	responder_notify(rc);
 }
 
-/*
- * Take a receive for @w, fill it from @src (NULL: WRITE WITH IMMEDIATE, no
- * data) and complete both ends.  @failed: complete the receive with this
- * error.
- */
-static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
-				    const struct urxe_wqe *w,
-				    const struct urxe_seg *src,
-				    enum ibv_wc_status failed)
+enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
+			     const struct urxe_wqe *w,
+			     const struct urxe_seg *src,
+			     enum ibv_wc_status failed)
 {
 	struct requester_end end;
 	struct receipt rc;
@@ -479,12 +474,6 @@ static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
 	    (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
 		conn_break(&qp->conn, RESP_NAK_OPERATION, qp, w);
 	return execute_answered(qp, r, w, resp);
-}
-
-enum verdict part_receive(struct urxe_qp *qp, struct run *r,
-			  const struct urxe_wqe *w)
-{
-	return execute_receive(qp, r, w, NULL, IBV_WC_SUCCESS);
 }
 
 static enum verdict execute_send(struct urxe_qp *qp, struct run *r,

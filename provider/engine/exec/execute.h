@@ -68,6 +68,12 @@ static inline bool part_has_resources(const struct urxe_qp *qp, uint32_t n)
 	return limit && (n <= limit || qp->attr.max_rd_atomic <= limit);
 }
 
-/* Take and complete the receive of a WRITE WITH IMMEDIATE, after its data. */
-enum verdict part_receive(struct urxe_qp *qp, struct run *r,
-			  const struct urxe_wqe *w);
+/*
+ * Take a receive for w, fill it from src (NULL: WRITE WITH IMMEDIATE, no
+ * data) and complete both ends.  failed: complete the receive with this
+ * error.
+ */
+enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
+			     const struct urxe_wqe *w,
+			     const struct urxe_seg *src,
+			     enum ibv_wc_status failed);

@@ -142,7 +142,7 @@ enum verdict part_finish(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 		return execute_answered(qp, r, w, resp);
 	observe(OBSERVE_ARRIVES, qp, w, qp->conn.qpn);
 	if (w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-		return part_receive(qp, r, w);
+		return execute_receive(qp, r, w, NULL, IBV_WC_SUCCESS);
 	comp_cntr_remote(&qp->conn, w, false);
 	return WR_DONE;
 }

@@ -237,17 +237,9 @@ static inline uint32_t receive_posted(struct urxe_rx *rx, uint32_t cons)
 	return rq->posted;
 }
 
-/*
- * Take the next receive.
- *
- * RESP_ACK		*t is the receive
- * RESP_RNR		no receive is posted, or there is no ring
- * RESP_SILENCE		the message is too long and is dropped (class D)
- * RESP_NAK_OPERATION	the queue is damaged
- */
-static enum response receive_take(const struct urxe_qp *qp, struct urxe_conn *c,
-				  const struct urxe_wqe *w, uint64_t length,
-				  struct stored_receive *t)
+enum response responder_take(const struct urxe_qp *qp, struct urxe_conn *c,
+			     const struct urxe_wqe *w, uint64_t length,
+			     struct stored_receive *t)
 {
 	struct urxe_rx *rx = &c->rx;
 	struct urxe_rq_view *rq = &rx->rq;
@@ -627,7 +619,7 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 		why_note(STOPPED, rx_peer(&c->rx)->arena->pid);
 		return RESP_SILENCE;
 	}
-	resp = receive_take(qp, c, w, length, &t);
+	resp = responder_take(qp, c, w, length, &t);
 	if (unlikely(resp))
 		return resp == RESP_RNR && receive_was_returned(qp, c) ?
 			       RESP_SILENCE :
@@ -648,12 +640,6 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 }
 
 /* ------------------------------------------------------- in parts */
-
-enum response responder_take(const struct urxe_qp *qp, struct urxe_conn *c,
-			     const struct urxe_wqe *w, struct stored_receive *t)
-{
-	return receive_take(qp, c, w, w->length, t);
-}
 
 /* Copy @t to @rest without the first @off bytes of its SGEs. */
 static void stored_receive_skip(const struct stored_receive *t, uint64_t off,

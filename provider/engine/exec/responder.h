@@ -138,11 +138,16 @@ struct stored_receive {
 };
 
 /*
- * Take a receive for w.  w->length is the length known so far.  Responses as
- * of responder_receive().
+ * Take the next receive for a message of this length (with the GRH of a
+ * datagram).
+ *
+ * RESP_ACK		*t is the receive
+ * RESP_RNR		no receive is posted, or there is no ring
+ * RESP_SILENCE		the message is too long and is dropped (class D)
+ * RESP_NAK_OPERATION	the queue is damaged
  */
 enum response responder_take(const struct urxe_qp *qp, struct urxe_conn *c,
-			     const struct urxe_wqe *w,
+			     const struct urxe_wqe *w, uint64_t length,
 			     struct stored_receive *t);
 /*
  * Copy src to the receive, at offset off.  Keys are looked up each time.  If

@@ -94,7 +94,7 @@ static enum response request_take(struct request *r, const struct urxe_wqe *w,
 		return RESP_ACK;
 	}
 	respond_step(r);
-	resp = responder_take(&r->s->me, r->c, w, t);
+	resp = responder_take(&r->s->me, r->c, w, w->length, t);
 	if (!resp)
 		stored_receive_put(k, t, r->c->rx.srq_live);
 	respond_step_undone(r);
