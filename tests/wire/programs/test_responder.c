@@ -432,6 +432,35 @@ START_TEST(srq_receive_flushed)
 }
 END_TEST
 
+/*
+ * Class J (IB 9.9.6.3): the key of a SEND WITH INVALIDATE cannot be
+ * invalidated. The receive fails and the QP goes to ERR, without an ACK or NAK.
+ */
+START_TEST(invalidation_fails)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	struct wire_packet p;
+	struct ibv_wc wc;
+
+	post_recv(qp, 5, 0, BYTES);
+	if (_i) {
+		say_send(qp, WIRE_SEND_FIRST, PSN, 0, MTU);
+		receive_answer(WIRE_ACK, PSN);
+	}
+	p = packet(qp->qp_num, _i ? WIRE_SEND_LAST_INV : WIRE_SEND_ONLY_INV,
+		   PSN + (uint32_t)_i);
+	p.ieth.rkey = 0x7fffff01; /* of no MW */
+	with_bytes(&p, text, 9);
+	say(&p);
+	wc = await_completion();
+	ck_assert_int_eq(wc.status, IBV_WC_REM_INV_REQ_ERR);
+	ck_assert_uint_eq(wc.wr_id, 5);
+	silence();
+	ck_assert_int_eq(state_of(qp), IBV_QPS_ERR);
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
 /* ------------------------------------------------------- UC */
 
 /*
@@ -615,6 +644,7 @@ int main(void)
 	tcase_add_test(t, failed_modify_keeps_message);
 	tcase_add_test(t, bad_requests);
 	tcase_add_test(t, srq_receive_flushed);
+	tcase_add_loop_test(t, invalidation_fails, 0, 2);
 	tcase_add_test(t, uc_missing_packet);
 	tcase_add_test(t, random_packets);
 	tcase_add_test(h, socket_owner_killed);
