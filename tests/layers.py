@@ -78,8 +78,8 @@ def sources(root):
 
 
 def folders(root):
-    """Yield folders with more source files than a reader finds something in, and
-    those of the library and the command without a README.md."""
+    """Yield the folders with more than MOST_FILES source files, and those outside
+    tests that have no README.md."""
     count = collections.Counter(
         path.parent for top in ("kernel-shim", "provider", "tools", "tests")
         for path in (root / top).rglob("*.[ch]"))

@@ -148,7 +148,7 @@ int urxe_destroy_cq(struct ibv_cq *ibcq)
 
 	if (!cq_is_named(ibcq))
 		return ENOENT;
-	if (!cq_unlink(&vcq->cq, poll_drop)) {
+	if (!poll_unlink(&vcq->cq)) {
 		urxe_why("ibv_destroy_cq: the CQ is still used by QPs or SRQs");
 		return EBUSY;
 	}

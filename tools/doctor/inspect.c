@@ -175,7 +175,7 @@ static void try_arena_locks(struct urxe_fabric *f, struct findings *out)
 
 /* -------------------------------------------------------------- passes */
 
-static void inspect_contexts_of(struct inspection *l)
+static void inspect_arenas(struct inspection *l)
 {
 	const struct urxe_ctx_slot *c;
 	uint32_t i, gen;
@@ -204,7 +204,7 @@ static void inspect_once(struct inspection *l, struct findings *out)
 		found(out, "the file \"device\" is missing or truncated");
 	} else {
 		inspect_device(l);
-		inspect_contexts_of(l);
+		inspect_arenas(l);
 		inspect_device_memory(l);
 		inspect_files(l);
 	}

@@ -348,7 +348,7 @@ static void inspect_pds(struct arena_inspection *al)
 	check_count(al, URXE_OBJ_PD, n);
 }
 
-static void arena_inspection(struct arena_inspection *al)
+static void arena_check_all(struct arena_inspection *al)
 {
 	inspect_cqs(al);
 	inspect_srqs(al);
@@ -393,7 +393,7 @@ void inspect_arena(struct inspection *l, uint32_t slot)
 	al->slot = slot;
 	al->fd = openat(l->f->dirfd, name, O_RDONLY | O_CLOEXEC);
 	if (al->fd >= 0 && arena_copy(l, al->fd, slot, gen))
-		arena_inspection(al);
+		arena_check_all(al);
 	else
 		found(l->out, "context %u.%u: no valid arena file", slot, gen);
 	if (al->fd >= 0)

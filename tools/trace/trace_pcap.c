@@ -569,8 +569,8 @@ static const char *name_of(const struct wr_history *w)
  * If the WR waited for a receive or a response, write its request again: it
  * was retransmitted.
  */
-static void retransmitted(struct pcap *o, const struct trace_record *r,
-			  const struct wr_history *w)
+static void put_retransmission(struct pcap *o, const struct trace_record *r,
+			       const struct wr_history *w)
 {
 	struct end *e = end_of(o, w->qp);
 
@@ -584,13 +584,13 @@ static void answered(struct pcap *o, const struct trace_record *r,
 {
 	switch (trace_number(r, "status")) {
 	case IBV_WC_SUCCESS:
-		retransmitted(o, r, w);
+		put_retransmission(o, r, w);
 		answer(o, r, w, 0);
 		break;
 	case IBV_WC_REM_INV_REQ_ERR:
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_OP_ERR:
-		retransmitted(o, r, w);
+		put_retransmission(o, r, w);
 		if (trace_number(r, "nak"))
 			answer(o, r, w, (uint8_t)trace_number(r, "nak"));
 		break;
@@ -607,7 +607,7 @@ static void waits(struct pcap *o, const struct trace_record *r,
 {
 	uint8_t nak = (uint8_t)trace_number(r, "nak");
 
-	retransmitted(o, r, w);
+	put_retransmission(o, r, w);
 	if (nak)
 		answer(o, r, w, nak);
 	end_of(o, w->qp)->waits = w;
@@ -697,7 +697,7 @@ static void pcap_record(struct pcap *o, const struct trace_record *r)
 		request(o, r, w, name_of(w));
 		break;
 	case TRACE_ARRIVED:
-		retransmitted(o, r, w);
+		put_retransmission(o, r, w);
 		break;
 	case TRACE_WAITS:
 	case TRACE_AGAIN:

@@ -12,7 +12,7 @@
 #include "engine/core/log.h"
 #include "engine/core/process.h"
 #include "transfer.h"
-#include "engine/core/note.h"
+#include "engine/core/why_note.h"
 
 /*
  * Copy all but the last word and store that word last, with release order.

@@ -354,28 +354,6 @@ int cq_open(struct urxe_cq *cq, struct urxe_context *ctx,
 	return 0;
 }
 
-bool cq_unlink(struct urxe_cq *cq, void (*drop)(struct urxe_cq *))
-{
-	struct urxe_context *ctx = cq->ctx;
-	struct urxe_cq **p;
-	bool busy;
-
-	pthread_mutex_lock(&ctx->lock);
-	busy = cq->refs;
-	if (!busy) {
-		drop(cq);
-		for (p = &ctx->cqs; *p != cq; p = &(*p)->next)
-			;
-		*p = cq->next;
-	}
-	pthread_mutex_unlock(&ctx->lock);
-	if (busy)
-		return false;
-	store_seq_cst(&cq->sh->arm, URXE_ARM_NONE);
-	store_release(&cq->sh->live, 0);
-	return true;
-}
-
 void cq_close(struct urxe_cq *cq)
 {
 	struct urxe_context *ctx = cq->ctx;

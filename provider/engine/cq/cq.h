@@ -253,13 +253,7 @@ struct cq_params {
 /* Create a CQ of ctx in cq, which is zeroed.  0 or -errno. */
 int cq_open(struct urxe_cq *cq, struct urxe_context *ctx,
 	    const struct cq_params *p);
-/*
- * Destroy a CQ in two steps.  cq_unlink() returns false if QPs or SRQs use
- * it.  Otherwise it calls drop (poll_drop()) with ctx->lock held and removes
- * the CQ from all look-ups.  The caller then waits until the program has
- * acknowledged its events, and calls cq_close().
- */
-bool cq_unlink(struct urxe_cq *cq, void (*drop)(struct urxe_cq *cq));
+/* The last step of destroying a CQ, after poll_unlink() (poll/poller.h). */
 void cq_close(struct urxe_cq *cq);
 
 /*

@@ -5,7 +5,7 @@
  */
 #include "mem.h"
 #include "shared/bitmap.h"
-#include "engine/core/note.h"
+#include "engine/core/why_note.h"
 
 /*
  * Record a reason for a key: the request's QP, length and address, and the

@@ -547,7 +547,8 @@ int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 				   poll_alone(cq, n, wc);
 }
 
-void poll_drop(struct urxe_cq *cq)
+/* Return unpolled receives to their SRQs. */
+static void poll_drop(struct urxe_cq *cq)
 {
 	struct slot_release p;
 
@@ -556,4 +557,26 @@ void poll_drop(struct urxe_cq *cq)
 	while (poll_next(cq, &p))
 		poll_release(cq, &p);
 	gate_unlock(&cq->gate);
+}
+
+bool poll_unlink(struct urxe_cq *cq)
+{
+	struct urxe_context *ctx = cq->ctx;
+	struct urxe_cq **p;
+	bool busy;
+
+	pthread_mutex_lock(&ctx->lock);
+	busy = cq->refs;
+	if (!busy) {
+		poll_drop(cq);
+		for (p = &ctx->cqs; *p != cq; p = &(*p)->next)
+			;
+		*p = cq->next;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	if (busy)
+		return false;
+	store_seq_cst(&cq->sh->arm, URXE_ARM_NONE);
+	store_release(&cq->sh->live, 0);
+	return true;
 }

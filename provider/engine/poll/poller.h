@@ -100,8 +100,13 @@ struct urxe_cqe *poll_ring(struct urxe_cq *cq);
  */
 void poll_leaves_ring(struct urxe_cq *cq, struct urxe_cqe *e);
 
-/* Return unpolled receives to their SRQs, when the CQ is destroyed. */
-void poll_drop(struct urxe_cq *cq);
+/*
+ * Begin to destroy a CQ.  False if QPs or SRQs use it.  Otherwise this returns
+ * the unpolled receives to their SRQs, and removes the CQ from all look-ups.
+ * The caller then waits until the program has acknowledged its events, and
+ * calls cq_close().
+ */
+bool poll_unlink(struct urxe_cq *cq);
 
 /* ibv_poll_cq */
 int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc);

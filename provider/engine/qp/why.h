@@ -2,7 +2,7 @@
 /*
  * Reasons why a WR fails, waits or is dropped.
  *
- * A check that fails notes its reason (note.h).  The code that acts on the
+ * A check that fails notes its reason (why_note.h).  The code that acts on the
  * failure logs the reason, and stores it in the shared part of each QP that
  * it moves to the error state.
  *
@@ -15,7 +15,7 @@
 #include <infiniband/verbs.h>
 
 #include "fabric/reason.h"
-#include "engine/core/note.h"
+#include "engine/core/why_note.h"
 
 struct urxe_arena;
 struct urxe_qp;

@@ -67,7 +67,7 @@ struct urxe_cq *engine_cq_on(struct urxe_context *ctx, uint32_t cqe,
 void engine_cq_close(struct urxe_cq *cq)
 {
 	ck_assert_uint_eq(atomic_load(&cq->stalled), 0);
-	ck_assert(cq_unlink(cq, poll_drop));
+	ck_assert(poll_unlink(cq));
 	cq_close(cq);
 	free(cq);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The reason that the calling thread has noted. See note.h. */
+/* The reason that the calling thread has noted. See why_note.h. */
 #include <string.h>
 
 #include "base/compiler.h"
-#include "note.h"
+#include "why_note.h"
 
 static thread_own struct urxe_reason noted;
 
