@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include "engine/copy/bounce.h"
+#include "engine/copy/nofault.h"
 #include "context.h"
 #include "engine/mem/maps.h"
 #include "engine/mem/peer.h"
@@ -28,6 +29,7 @@ int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 	ctx->fabric = f;
 	ctx->round = round_run;
 	maps_prepare();
+	nofault_install();
 	ret = process_publish_liveness(f);
 	if (ret)
 		return ret;

@@ -4,10 +4,10 @@
  * or ATOMIC WRITE when the request is sent, of a READ when its response was
  * received.
  *
- * The program may have unmapped the memory that a WR names, and a load would
- * raise SIGSEGV. So memory of this process is read by a system call that
- * fails with EFAULT: process_vm_readv(2), or, where that is forbidden,
- * write(2) to a pipe.
+ * The program may have unmapped the memory that a WR names. So memory of this
+ * process is read with nofault.h or, where that has no signal handler, by a
+ * system call that fails with EFAULT: process_vm_readv(2), or, where that is
+ * forbidden, write(2) to a pipe.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -90,7 +90,8 @@ static bool payload_of_sge(const struct urxe_qp *qp, const struct urxe_sge *s,
 	if (!k)
 		return false;
 	if (k->kind != URXE_MEM_DM && k->kind != URXE_MEM_NULL &&
-	    mem_is_mine(self, k))
+	    mem_is_mine(self, k) &&
+	    (k->flags & URXE_MR_ODP || !nofault_is_safe()))
 		return payload_by_system(k->va + (s->addr - k->iova) + off, to,
 					 n);
 	mem_reach(self, k, s->addr + off, n, &src);

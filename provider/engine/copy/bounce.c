@@ -430,9 +430,17 @@ static uint32_t run_pos_next(const struct transfer_batch *b, struct run_pos *at,
 	return len < n ? len : n;
 }
 
+/* Return the local address of a position. */
+static char *run_pos_address(const struct transfer_batch *b,
+			     const struct run_pos *at)
+{
+	return (char *)b->local[at->run].iov_base + at->off;
+}
+
 /*
- * Fill the next piece with as many ranges as fit, and at most @most bytes;
- * return the number of bytes.
+ * Fill the next piece with as many ranges as fit, and at most @most bytes, up
+ * to a range that cannot be read; return the number of bytes.  0: the first
+ * range cannot be read.
  */
 static uint32_t req_fill(struct req *q, const struct transfer_batch *b,
 			 struct run_pos *at, uint32_t most)
@@ -451,28 +459,31 @@ static uint32_t req_fill(struct req *q, const struct transfer_batch *b,
 		s->range[n].length = len;
 		s->range[n].key =
 			(uint32_t)load_relaxed(&b->key[at->run]->live);
-		if (b->write)
-			memcpy(data + p->bytes,
-			       (char *)b->local[at->run].iov_base + at->off,
-			       len);
+		if (b->write && !transfer_local(data + p->bytes,
+						run_pos_address(b, at), len))
+			break;
 	}
 	s->op = b->write ? URXE_BOUNCE_WRITE : URXE_BOUNCE_READ;
 	s->count = n;
 	return p->bytes;
 }
 
-/* Copy @n bytes that were read to the local runs from @at on. */
-static void req_scatter(const struct transfer_batch *b, struct run_pos *at,
-			const char *from, uint32_t n)
+/*
+ * Copy @n bytes that were read to the local runs from @at on, up to a range
+ * that cannot be written.  Return the number of bytes of the ranges before.
+ */
+static uint32_t req_scatter(const struct transfer_batch *b, struct run_pos *at,
+			    const char *from, uint32_t n)
 {
-	uint32_t len;
+	uint32_t done = 0, len;
 
-	for (; n; at->off += len, from += len, n -= len) {
-		len = run_pos_next(b, at, n);
-		if (!len)
-			return;
-		memcpy((char *)b->local[at->run].iov_base + at->off, from, len);
+	for (; done < n; at->off += len, done += len) {
+		len = run_pos_next(b, at, n - done);
+		if (!len ||
+		    !transfer_local(run_pos_address(b, at), from + done, len))
+			break;
 	}
+	return done;
 }
 
 /*
@@ -485,6 +496,7 @@ static enum transfer_status req_post_some(struct req *q,
 {
 	enum transfer_status status = TRANSFER_OK;
 	uint64_t most = *left / REQ_SLOTS;
+	uint32_t n;
 
 	if (most < REQ_PIECE_BYTES)
 		most = REQ_PIECE_BYTES;
@@ -497,7 +509,15 @@ static enum transfer_status req_post_some(struct req *q,
 			break;
 		if (status)
 			break;
-		*left -= req_fill(q, b, at, most);
+		n = req_fill(q, b, at, most);
+		if (unlikely(!n)) {
+			piece_leave(req_piece(q, q->end));
+			/* the pieces before it are taken first */
+			if (q->end == q->first)
+				status = TRANSFER_FAULT;
+			break;
+		}
+		*left -= n;
 		status = req_post(q);
 		if (!q->here)
 			event_count_ring(&q->b->wake);
@@ -515,15 +535,18 @@ static enum transfer_status req_take(struct req *q,
 	struct piece *p = req_piece(q, q->first);
 	const struct urxe_bounce_slot *s = p->slot;
 	enum transfer_status status = req_wait(q, p);
-	uint32_t done, error;
+	uint32_t done, error, stored;
 
 	if (status)
 		return status;
 	done = s->done < p->bytes ? s->done : p->bytes;
 	error = s->error;
-	if (!b->write)
-		req_scatter(b, at, q->ring->data[s - q->ring->slot], done);
-	*moved += done;
+	stored = b->write ? done :
+			    req_scatter(b, at, q->ring->data[s - q->ring->slot],
+					done);
+	*moved += stored;
+	if (unlikely(stored < done))
+		return TRANSFER_FAULT;
 	/*
 	 * ECANCELED: the bouncer cancels a piece only if its predecessor
 	 * failed.  All predecessors succeeded, so the slots are damaged.

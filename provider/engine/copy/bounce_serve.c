@@ -104,11 +104,34 @@ static const struct urxe_key *serve_key(const struct urxe_context *ctx,
 }
 
 /*
- * Copy @bytes bytes between the file, from offset @from on, and @iov.  0 or
- * errno; *done counts the bytes that were copied.
+ * Copy between the ring, from @data on, and @iov.  0 or EFAULT; *done counts
+ * the bytes that were copied.
  */
-static uint32_t serve_iov(int fd, off_t from, struct iovec *iov, unsigned int n,
-			  uint32_t op, uint32_t bytes, uint32_t *done)
+static uint32_t serve_mapped(char *data, const struct iovec *iov,
+			     unsigned int n, uint32_t op, uint32_t *done)
+{
+	struct nofault f;
+
+	for (; n; n--, iov++) {
+		f = op == URXE_BOUNCE_WRITE ?
+			    nofault_copy(iov->iov_base, data + *done,
+					 iov->iov_len) :
+			    nofault_copy(data + *done, iov->iov_base,
+					 iov->iov_len);
+		*done += iov->iov_len - f.left;
+		if (f.left)
+			return EFAULT;
+	}
+	return 0;
+}
+
+/*
+ * The same by the kernel, where nofault.h has no signal handler: the data is
+ * in file @fd, from offset @from on.  0 or errno.
+ */
+static uint32_t serve_file(int fd, off_t from, struct iovec *iov,
+			   unsigned int n, uint32_t op, uint32_t bytes,
+			   uint32_t *done)
 {
 	ssize_t ret;
 
@@ -131,7 +154,7 @@ static uint32_t serve_copy(struct urxe_bouncing *s,
 			   uint32_t *done)
 {
 	const struct urxe_context *ctx = s->ctx;
-	const char *data = s->ring->data[slot - s->ring->slot];
+	char *data = s->ring->data[slot - s->ring->slot];
 	struct iovec iov[URXE_BOUNCE_RANGES];
 	uint32_t i, n = slot->count, bytes = 0, error = 0, failed;
 	struct urxe_bounce_range r;
@@ -150,8 +173,10 @@ static uint32_t serve_copy(struct urxe_bouncing *s,
 		iov[i].iov_len = r.length;
 		bytes += r.length;
 	}
-	failed = serve_iov(ctx->cmd_fd, data - (const char *)ctx->arena, iov, n,
-			   op, bytes, done);
+	failed = nofault_is_safe() ? serve_mapped(data, iov, n, op, done) :
+				     serve_file(ctx->cmd_fd,
+						data - (const char *)ctx->arena,
+						iov, n, op, bytes, done);
 	return failed ? failed : error;
 }
 

@@ -15,33 +15,6 @@
 #include "engine/core/why_note.h"
 
 /*
- * Copy all but the last word and store that word last, with release order.
- * The buffers may overlap, so the last word is read first.
- */
-#define TRANSFER_TAIL(type)                                               \
-	do {                                                              \
-		const uint64_t most = len - sizeof(type);                 \
-		type end;                                                 \
-                                                                          \
-		memcpy(&end, src + most, sizeof(end));                    \
-		atomic_thread_fence(memory_order_release);                \
-		memmove(dst, src, most);                                  \
-		store_release((_Atomic type *)(void *)(dst + most), end); \
-	} while (0)
-
-void transfer_tail(char *dst, const char *src, uint64_t len)
-{
-	const uint64_t aligned = len | (uintptr_t)dst;
-
-	if (!(aligned & 7))
-		TRANSFER_TAIL(uint64_t);
-	else if (!(aligned & 3))
-		TRANSFER_TAIL(uint32_t);
-	else
-		TRANSFER_TAIL(uint8_t);
-}
-
-/*
  * Return whether @err means that process_vm_* is forbidden. ESRCH is no proof
  * that the process is dead: it is returned as well if its first thread exited
  * before the others.
@@ -66,17 +39,67 @@ void transfer_probe(struct urxe_peer *p)
 	errno = saved;
 }
 
-/*
- * Note the first address of the batch that has not been copied as the one
- * that faulted.
- */
-static void transfer_fault(const struct transfer_batch *b)
+/* Return whether the page of @at can be read, or if @write written, here. */
+static bool page_is_there(uint64_t at, bool write)
 {
+	char *word = (char *)(uintptr_t)(at & ~7ull);
+
+	return !(write ? nofault_fetch_add(word, 0) : nofault_probe(word)).left;
+}
+
+/*
+ * Return the address of the first page of [at, at + len) that cannot be
+ * accessed; 0: there is none, or this thread has to avoid the fault.
+ */
+static uint64_t missing_page(uint64_t at, uint64_t len, bool write)
+{
+	const uint64_t end = at + len;
+
+	if (!nofault_is_safe())
+		return 0;
+	for (; at < end; at = (at | (URXE_PAGE - 1)) + 1)
+		if (!page_is_there(at, write))
+			return at;
+	return 0;
+}
+
+bool transfer_can_read(const struct urxe_seg *seg, uint64_t len)
+{
+	uint64_t at, n;
+
+	for (; len; len -= n, seg++) {
+		n = seg->len < len ? seg->len : len;
+		if (!n || !seg->ptr)
+			continue;
+		at = missing_page((uintptr_t)seg->ptr, n, false);
+		if (at) {
+			why_note(MEMORY, seg->pid,
+				 seg->va + (at - (uintptr_t)seg->ptr));
+			return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * Note which memory faulted: the local memory, or else the first remote
+ * address of the batch that has not been copied.
+ */
+static void transfer_fault(struct transfer_batch *b)
+{
+	uint64_t local;
 	unsigned int i;
 
 	for (i = 0; i + 1 < b->n && !b->remote[i].iov_len; i++)
 		;
-	why_note(MEMORY, b->pid, (uintptr_t)b->remote[i].iov_base);
+	/* later runs do not matter: they may belong to later WRs */
+	local = missing_page((uintptr_t)b->local[i].iov_base,
+			     b->local[i].iov_len, !b->write);
+	b->local_failed = local;
+	if (local)
+		why_note(MEMORY, urxe_pid, local);
+	else
+		why_note(MEMORY, b->pid, (uintptr_t)b->remote[i].iov_base);
 }
 
 /* Copy the rest of the batch by path 4. */
@@ -160,6 +183,10 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 	b->n = 0;
 	b->bytes = 0;
 	errno = saved;
+	/* the source of a write is local */
+	if (status && b->write == b->local_failed)
+		status |= TRANSFER_READING;
+	b->local_failed = false;
 	return status;
 }
 
@@ -174,7 +201,7 @@ static enum transfer_status transfer_put(struct transfer_batch *b, bool write,
 		     transfer_parts(b, seg)))
 		status = transfer_flush(b, NULL);
 	if (status)
-		return status; /* b->write still has the side that failed */
+		return status;
 	b->write = write;
 	transfer_add(b, seg, local, seg->va + off, len);
 	return TRANSFER_OK;
@@ -204,30 +231,65 @@ static enum transfer_status transfer_relay(struct transfer_batch *b,
 	return status ? status : transfer_flush(b, NULL);
 }
 
+/*
+ * Note the fault at mapped address @at of the copy from @s to @d, and return
+ * its status.
+ */
+static enum transfer_status __attribute__((cold, noinline))
+mapped_fault(const struct urxe_seg *d, const struct urxe_seg *s, uint64_t soff,
+	     uint64_t len, uint64_t at)
+{
+	const bool reading = at - (uintptr_t)(s->ptr + soff) < len;
+	const struct urxe_seg *seg = reading ? s : d;
+
+	why_note(MEMORY, seg->pid, seg->va + (at - (uintptr_t)seg->ptr));
+	return reading ? TRANSFER_FAULT | TRANSFER_READING : TRANSFER_FAULT;
+}
+
+/* Copy @len bytes that are mapped here at both ends. */
+static enum transfer_status transfer_mapped(const struct urxe_seg *d,
+					    uint64_t doff,
+					    const struct urxe_seg *s,
+					    uint64_t soff, uint64_t len)
+{
+	struct nofault f;
+
+	/* earlier messages are visible before this one */
+	atomic_thread_fence(memory_order_release);
+	f = nofault_copy(d->ptr + doff, s->ptr + soff, len);
+	return likely(!f.left) ? TRANSFER_OK :
+				 mapped_fault(d, s, soff, len, f.value);
+}
+
+/* Write @len zeros, the content of a null MR. */
+static enum transfer_status transfer_zero(struct transfer_batch *b,
+					  const struct urxe_seg *d,
+					  uint64_t doff, uint64_t len)
+{
+	static char zero[4096];
+	const struct urxe_seg s = { .ptr = zero };
+	enum transfer_status status = TRANSFER_OK;
+	uint64_t n;
+
+	for (; len && !status; doff += n, len -= n) {
+		n = len < sizeof(zero) ? len : sizeof(zero);
+		status = d->ptr ? transfer_mapped(d, doff, &s, 0, n) :
+				  transfer_put(b, true, d, zero, doff, n);
+	}
+	return status;
+}
+
 /* Copy @len bytes from one run to another. */
 static enum transfer_status
 transfer_run(struct transfer_batch *b, const struct urxe_seg *d, uint64_t doff,
 	     const struct urxe_seg *s, uint64_t soff, uint64_t len)
 {
-	if (d->ptr && s->ptr) {
-		transfer_local(d->ptr + doff, s->ptr + soff, len);
-		return TRANSFER_OK;
-	}
+	if (d->ptr && s->ptr)
+		return transfer_mapped(d, doff, s, soff, len);
 	if (!d->ptr && !d->pid) /* the null MR discards writes ... */
 		return TRANSFER_OK;
-	if (!s->ptr && !s->pid) { /* ... and reads as zero */
-		static char zero[4096];
-		enum transfer_status status = TRANSFER_OK;
-		uint64_t n;
-
-		if (d->ptr)
-			memset(d->ptr + doff, 0, len);
-		for (; !d->ptr && len && !status; doff += n, len -= n) {
-			n = len < sizeof(zero) ? len : sizeof(zero);
-			status = transfer_put(b, true, d, zero, doff, n);
-		}
-		return status;
-	}
+	if (!s->ptr && !s->pid) /* ... and reads as zero */
+		return transfer_zero(b, d, doff, len);
 	if (s->ptr)
 		return transfer_put(b, true, d, s->ptr + soff, doff, len);
 	if (d->ptr)
@@ -264,7 +326,5 @@ enum transfer_status transfer(const struct urxe_seg *dst,
 			soff = 0;
 		}
 	}
-	if (b.n && !status)
-		status = transfer_flush(&b, NULL);
-	return status && !b.write ? status | TRANSFER_READING : status;
+	return b.n && !status ? transfer_flush(&b, NULL) : status;
 }

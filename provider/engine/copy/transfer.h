@@ -9,10 +9,11 @@
  *  4. if the system forbids path 3: a bounce buffer, and a thread of that
  *     process that copies (bounce.h)
  *
- * Paths 1 and 2 store the last bytes of a message last, with release order.
- * A program that polls the end of a buffer then sees the whole message, as
- * with a NIC that writes in order.  An aligned word of 4 or 8 bytes is stored
- * at once.
+ * Paths 1 and 2 copy with nofault.h: memory that the program has unmapped or
+ * truncated is an error, and the last bytes of a message are stored last, with
+ * release order.  A program that polls the end of a buffer then sees the whole
+ * message, as with a NIC that writes in order.  An aligned word of 4 or 8
+ * bytes is stored at once.
  *
  * All of a message is visible before any of the next message of the same QP:
  * each message begins with a release fence.  There is no fence inside one
@@ -24,19 +25,19 @@
  */
 #pragma once
 
-#include <string.h>
 #include <sys/uio.h>
 
 #include "engine/core/context.h"
 #include "engine/mem/mem.h"
+#include "nofault.h"
 
 enum transfer_status {
 	TRANSFER_OK,
 	TRANSFER_GONE, /* the other process died or does not respond */
-	TRANSFER_FAULT, /* registered memory was unmapped */
+	TRANSFER_FAULT, /* registered memory was unmapped or truncated */
 	TRANSFER_REVOKED, /* the key was revoked after the look-up */
 	TRANSFER_DENIED, /* path 3 is forbidden, and path 4 impossible */
-	/* flag in the result of transfer(): the source could not be read */
+	/* flag in a result that is not OK: the source could not be read */
 	TRANSFER_READING = 8,
 };
 
@@ -56,6 +57,7 @@ struct transfer_batch {
 	unsigned int n;
 	bool write;
 	bool committed; /* it cannot be retried; see transfer() */
+	bool local_failed; /* the last failure was a fault of local[] */
 	int32_t pid;
 	struct urxe_peer *peer;
 	struct urxe_context *ctx; /* the caller's context */
@@ -69,6 +71,7 @@ static inline void transfer_begin(struct transfer_batch *b,
 	b->bytes = 0;
 	b->ctx = ctx;
 	b->committed = committed;
+	b->local_failed = false;
 }
 
 /* Is seg in another process than the segments in the batch? */
@@ -108,21 +111,26 @@ void iov_advance(struct iovec *iov, unsigned int count, uint64_t n);
  */
 enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved);
 
-/* Slow path of transfer_local(); src and dst may overlap, len is not 0. */
-void transfer_tail(char *dst, const char *src, uint64_t len);
-
-/* Copy bytes that are mapped in this process at both ends, the end last. */
-static inline void transfer_local(char *dst, const char *src, uint64_t len)
+/*
+ * Copy bytes that are mapped in this process at both ends, the end last; src
+ * and dst may overlap.  False: a part of them could not be accessed.  The
+ * caller then repeats the copy with transfer(), which returns the reason.
+ */
+static inline bool transfer_local(char *dst, const char *src, uint64_t len)
 {
-	uint64_t v;
-
-	if (len == 8 && !((uintptr_t)dst & 7)) {
-		memcpy(&v, src, 8);
-		store_release((_Atomic uint64_t *)(void *)dst, v);
-	} else if (len) {
-		transfer_tail(dst, src, len);
-	}
+	if (len == 8 && !((uintptr_t)dst & 7))
+		return likely(nofault_copy_word(dst, src));
+	/* earlier messages are visible before this one */
+	atomic_thread_fence(memory_order_release);
+	return !len || likely(!nofault_copy(dst, src, len).left);
 }
+
+/*
+ * Return whether the first len bytes of a list of segments can be read, of
+ * those that are mapped in this process.  For requests that have an effect
+ * before their copy.
+ */
+bool transfer_can_read(const struct urxe_seg *seg, uint64_t len);
 
 /*
  * Determine whether process_vm_* may be used for the process that opened p,

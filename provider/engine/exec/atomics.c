@@ -2,11 +2,11 @@
 /*
  * Atomic operations (IB 9.4.5), executed by the requester.
  *
- * A word that is mapped here is changed with the CPU's atomics.  A word that
- * is not mapped is read and written with a copy each (transfer()).  A lock in
- * dev->atomic_lock[] makes one operation of the two copies.  It is also taken
- * for a mapped word, which other processes may reach only by copies.  Device
- * memory needs no lock, unless dev->atomics_divided is set.
+ * A word that is mapped here is changed with the CPU's atomics (nofault.h).  A
+ * word that is not mapped is read and written with a copy each (transfer()).  A
+ * lock in dev->atomic_lock[] makes one operation of the two copies.  It is also
+ * taken for a mapped word, which other processes may reach only by copies.
+ * Device memory needs no lock, unless dev->atomics_divided is set.
  *
  * The lock is a robust compare-and-swap spinlock: its word contains the id of
  * the owning process and a turn counter, so that it can be taken over from a
@@ -14,8 +14,8 @@
  * which words share a lock.
  *
  * Callers are execute.c, direct_fetch.c and, for requests of other hosts,
- * wire/responder/fetch.c, with the caller's guard raised.  If the owner of the lock
- * does not run, the result is RESP_SILENCE, and the QP's timers decide.  If
+ * wire/responder/fetch.c, with the caller's guard raised.  If the owner of the
+ * lock does not run, the result is RESP_SILENCE, and the QP's timers decide. If
  * the word's page was unmapped, it is a NAK.
  */
 #include <sched.h>
@@ -110,18 +110,23 @@ static void atomics_unlock(_Atomic uint64_t *lock)
 	store_release(lock, ATOMIC_FREE(load_relaxed(lock)));
 }
 
-/* Change the word at @ptr, mapped and aligned; return its old value. */
-static uint64_t atomics_by_cpu(char *ptr, const struct urxe_wqe *w)
+/* Change the word at @seg, mapped and aligned; return its value in *old. */
+static enum response atomics_by_cpu(const struct urxe_seg *seg,
+				    const struct urxe_wqe *w, uint64_t *old)
 {
-	_Atomic uint64_t *word = (_Atomic uint64_t *)(void *)ptr;
-	uint64_t old = w->atomic.compare_add;
+	struct nofault f;
 
 	/* order it after preceding WRITEs, as a READ is */
 	fence_before_rmw();
-	if (w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		return fetch_add_acq_rel(word, w->atomic.compare_add);
-	cas_acq_rel(word, &old, w->atomic.swap);
-	return old;
+	f = w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ?
+		    nofault_fetch_add(seg->ptr, w->atomic.compare_add) :
+		    nofault_cas(seg->ptr, w->atomic.compare_add,
+				w->atomic.swap);
+	*old = f.value;
+	if (likely(!f.left))
+		return RESP_ACK;
+	why_note(MEMORY, seg->pid, seg->va);
+	return RESP_NAK_OPERATION;
 }
 
 /*
@@ -160,7 +165,7 @@ enum response atomics_execute(struct urxe_qp *qp, struct urxe_conn *c,
 			      const struct urxe_wqe *w, uint64_t *old)
 {
 	struct urxe_peer *p = conn_key_peer(c);
-	enum response resp = RESP_ACK;
+	enum response resp;
 	_Atomic uint64_t *lock;
 
 	/*
@@ -168,15 +173,13 @@ enum response atomics_execute(struct urxe_qp *qp, struct urxe_conn *c,
 	 * there, as long as no process separates read and write.
 	 */
 	if (key->kind == URXE_MEM_DM && seg->ptr &&
-	    likely(!load_acquire(&p->fabric->dev->atomics_divided))) {
-		*old = atomics_by_cpu(seg->ptr, w);
-		return RESP_ACK;
-	}
+	    likely(!load_acquire(&p->fabric->dev->atomics_divided)))
+		return atomics_by_cpu(seg, w, old);
 	lock = atomics_lock_of(p, key, seg->va);
 	if (!atomics_lock(p->fabric, lock))
 		return RESP_SILENCE;
 	if (seg->ptr && likely(!qp->atomic_ns))
-		*old = atomics_by_cpu(seg->ptr, w);
+		resp = atomics_by_cpu(seg, w, old);
 	else
 		resp = atomics_by_copy(qp->ctx, seg, w, qp->atomic_ns, old);
 	atomics_unlock(lock);

@@ -4,7 +4,7 @@
  *
  * direct_post() calls direct_fetch(), with qp->lock held.  A pass sets the
  * guard, which names the one rkey, once for all of its WRs.  A WR that cannot
- * be served here (memory that is not mapped, a fault, a misaligned atomic, an
+ * be served here (memory that is not accessible, a misaligned atomic, an
  * atomic lock whose owner does not run) is left to the requester.
  */
 #include "atomics.h"
@@ -81,14 +81,18 @@ static inline bool fetch_read(struct urxe_qp *qp, const struct direct *d,
 		atomic_thread_fence(memory_order_seq_cst);
 	else
 		fence_after_rmw(); /* of guard_raise() */
-	transfer_local(own, src, len);
+	if (unlikely(!transfer_local(own, src, len)))
+		return false;
 	atomic_thread_fence(memory_order_acquire);
 	return true;
 }
 
-/* Execute an atomic, old value to @own.  False: nothing was done. */
-static inline bool fetch_atomic(struct urxe_qp *qp,
-				const struct ibv_send_wr *wr, char *own)
+/*
+ * Execute an atomic, old value to @own.  False: nothing was done, or the old
+ * value is in qp->fetched_value.
+ */
+static bool fetch_atomic(struct urxe_qp *qp, const struct ibv_send_wr *wr,
+			 char *own)
 {
 	const struct urxe_region *r = &qp->direct_dst;
 	const uint64_t addr = wr->wr.atomic.remote_addr;
@@ -97,19 +101,25 @@ static inline bool fetch_atomic(struct urxe_qp *qp,
 	uint64_t old;
 
 	seg.va = r->entry->va + (addr - r->iova);
+	seg.pid = r->entry->pid;
 	if (unlikely(!region_at(r, addr, 8, &seg.ptr) || (addr | seg.va) & 7 ||
 		     wr->sg_list->length != 8))
+		return false;
+	if (unlikely(qp->fetched)) /* by the pass before */
 		return false;
 	w.opcode = wr->opcode;
 	w.atomic.compare_add = wr->wr.atomic.compare_add;
 	w.atomic.swap = wr->wr.atomic.swap;
 	if (unlikely(atomics_execute(qp, &qp->conn, &seg, r->entry, &w, &old)))
 		return false; /* the owner of its lock does not run */
-	transfer_local(own, (const char *)&old, 8);
-	return true;
+	if (likely(transfer_local(own, (const char *)&old, 8)))
+		return true;
+	qp->fetched = true;
+	qp->fetched_value = old;
+	return false;
 }
 
-/* Execute one WR.  False: nothing was done, the requester must do it. */
+/* Execute one WR.  False: the requester must do it, or complete it. */
 static bool fetch_one(struct urxe_qp *qp, struct direct *d,
 		      const struct ibv_send_wr *wr)
 {

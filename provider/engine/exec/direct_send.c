@@ -70,7 +70,7 @@ static inline void direct_send_complete(struct urxe_qp *qp,
 	responder_notify(rc);
 }
 
-/* Execute one SEND.  False: nothing was done, the requester must do it. */
+/* Execute one SEND.  False: it was not sent, the requester must do it. */
 static bool direct_send_one(struct urxe_qp *qp, struct direct *d,
 			    const struct ibv_send_wr *wr)
 {
@@ -84,9 +84,13 @@ static bool direct_send_one(struct urxe_qp *qp, struct direct *d,
 	if (unlikely(!direct_source(qp, d, wr, &src) ||
 		     !direct_sink(qp, &n, len, &dst)))
 		return false;
-	if (unlikely(!responder_take_next(qp, wr, &n, d->me, &rc)))
+	/*
+	 * The receive is not taken by anything else meanwhile: a flush waits
+	 * for the guard.
+	 */
+	if (unlikely(!transfer_local(dst, src, len) ||
+		     !responder_take_next(qp, wr, &n, d->me, &rc)))
 		return false;
-	transfer_local(dst, src, len);
 	direct_send_complete(qp, d, wr, &rc);
 	return true;
 }

@@ -300,10 +300,9 @@ static inline enum response __attribute__((always_inline))
 execute_move(struct urxe_qp *qp, const struct urxe_wqe *w,
 	     const struct urxe_seg *dst, const struct urxe_seg *src, int n)
 {
-	if (likely(dst->ptr && n == 1 && src[0].ptr)) {
-		transfer_local(dst->ptr, src[0].ptr, w->length);
+	if (likely(dst->ptr && n == 1 && src[0].ptr) &&
+	    likely(transfer_local(dst->ptr, src[0].ptr, w->length)))
 		return RESP_ACK;
-	}
 	return moved_to(transfer(dst, src, w->length, qp->ctx, false));
 }
 
@@ -389,8 +388,12 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 	/* the MR's first byte may itself be misaligned */
 	if (!resp && !responder_is_aligned(word.va))
 		resp = RESP_NAK_INVALID;
-	if (!resp)
+	if (unlikely(qp->fetched && !resp)) {
+		old = qp->fetched_value;
+		qp->fetched = false;
+	} else if (!resp) {
 		resp = atomics_execute(qp, &qp->conn, &word, key, w, &old);
+	}
 	if (!resp) {
 		if (unlikely(urxe_observers != NULL))
 			observe_fetch(qp, w, old);
@@ -562,7 +565,9 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 	struct urxe_seg src[URXE_MAX_SGE];
 	enum response resp;
 
-	if (execute_gather(qp, w, 0, src) < 0)
+	/* memory that is gone is found before the key is invalidated */
+	if (execute_gather(qp, w, 0, src) < 0 ||
+	    !transfer_can_read(src, w->length))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	execute_arrives(qp, w);
 	if (!responder_has_receive(&qp->conn))

@@ -160,8 +160,16 @@ void part_fill(struct urxe_qp *qp, const struct urxe_wqe *w, uint8_t byte)
 {
 	struct urxe_seg seg[URXE_MAX_SGE];
 	int i, n = part_gather(qp, w, true, seg);
+	char bytes[1024];
+	uint64_t off, len;
 
+	memset(bytes, byte, sizeof(bytes));
 	for (i = 0; i < n; i++)
-		if (seg[i].len && seg[i].ptr)
-			memset(seg[i].ptr, byte, seg[i].len);
+		for (off = 0; seg[i].ptr && off < seg[i].len; off += len) {
+			len = seg[i].len - off;
+			if (len > sizeof(bytes))
+				len = sizeof(bytes);
+			if (!transfer_local(seg[i].ptr + off, bytes, len))
+				break;
+		}
 }

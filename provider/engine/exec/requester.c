@@ -192,7 +192,8 @@ enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 	status = transfer_flush(&r->batch, &done);
 	if (unlikely(load_relaxed(&qp->conn.sh->counts)))
 		requester_count_batch(qp, status ? done : UINT64_MAX);
-	if (likely(!status) || qp->type == IBV_QPT_UC) {
+	if (likely(!status) ||
+	    (qp->type == IBV_QPT_UC && !(status & TRANSFER_READING))) {
 		flight_retire_begun(qp);
 		return WR_DONE;
 	}
@@ -206,7 +207,8 @@ enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 		flight_retire_executed(qp);
 	}
 	sq->begun = sq->done;
-	return execute_answered(qp, r, sq_slot(sq, sq->begun), moved(status));
+	return execute_answered(qp, r, sq_slot(sq, sq->begun),
+				moved_to(status));
 }
 
 /* ------------------------------------------------------- in flight */

@@ -274,10 +274,10 @@ enum response responder_take(const struct urxe_qp *qp, struct urxe_conn *c,
 }
 
 /*
- * Do not store directly to memory of this process that the program may have
- * unmapped although it is registered. A NIC keeps such pages pinned, and
- * programs that exit rely on that. The copy is left to the kernel, which
- * returns an error instead of raising a signal.
+ * Without nofault.h, do not store directly to memory of this process that the
+ * program may have unmapped although it is registered. A NIC keeps such pages
+ * pinned, and programs that exit rely on that. The copy is left to the
+ * kernel, which returns an error instead of raising a signal.
  */
 static void __attribute__((noinline))
 receive_copy_by_kernel(struct urxe_peer *p, const struct urxe_key *k,
@@ -290,34 +290,21 @@ receive_copy_by_kernel(struct urxe_peer *p, const struct urxe_key *k,
 	seg->key = k;
 }
 
-/* How the bytes of a message reach their destination. */
-struct reach {
-	/*
-	 * each byte is stored through a mapping, or its MR is on-demand
-	 * paged; the data is then not carried inline in the CQE
-	 */
-	bool mapped;
-	/*
-	 * all destinations are mapped in this process, or are null MRs, so
-	 * the copy cannot fail
-	 */
-	bool here;
-};
-
 /*
  * Resolve the destination of @len bytes. Return false if an lkey of the
- * receive is not valid.
+ * receive is not valid. *mapped: each byte is stored through a mapping, or its
+ * MR is on-demand paged, so that the data is not carried inline in the CQE.
  */
 static inline bool __attribute__((always_inline))
 receive_scatter(struct urxe_conn *c, const struct stored_receive *t,
-		uint64_t len, struct urxe_seg *dst, struct reach *how)
+		uint64_t len, struct urxe_seg *dst, bool *mapped)
 {
 	struct urxe_peer *p = rx_peer(&c->rx);
 	const struct urxe_key *k;
 	uint64_t n;
 	uint32_t i;
 
-	how->mapped = how->here = true;
+	*mapped = true;
 	for (i = 0; len && i < t->num_sge; i++) {
 		n = t->sge[i].length < len ? t->sge[i].length : len;
 		dst[i].len = n;
@@ -330,11 +317,10 @@ receive_scatter(struct urxe_conn *c, const struct stored_receive *t,
 			return false;
 		}
 		mem_reach(p, k, t->sge[i].addr, n, &dst[i]);
-		if (unlikely(c->copy_by_kernel))
+		if (unlikely(c->copy_by_kernel) && !nofault_is_safe())
 			receive_copy_by_kernel(p, k, &dst[i]);
 		/* a page fault must be reported by this completion */
-		how->mapped &= dst[i].ptr || k->flags & URXE_MR_ODP;
-		how->here &= dst[i].ptr || !dst[i].pid;
+		*mapped &= dst[i].ptr || k->flags & URXE_MR_ODP;
 		len -= n;
 	}
 	return true;
@@ -344,8 +330,8 @@ enum response responder_resolve_receive(struct urxe_conn *c, uint64_t length,
 					struct urxe_seg dst[URXE_MAX_SGE])
 {
 	struct urxe_rq_view *rq = &c->rx.rq;
-	struct reach how;
 	struct stored_receive t;
+	bool mapped;
 
 	if (c->rx.shared)
 		return RESP_OTHER;
@@ -355,8 +341,9 @@ enum response responder_resolve_receive(struct urxe_conn *c, uint64_t length,
 	receive_copy(rq, load_acquire(&rq->sh->cons), &t);
 	if (length > t.total)
 		return RESP_NAK_INVALID;
-	return receive_scatter(c, &t, length, dst, &how) ? RESP_ACK :
-							   RESP_NAK_OPERATION;
+	return receive_scatter(c, &t, length, dst, &mapped) ?
+		       RESP_ACK :
+		       RESP_NAK_OPERATION;
 }
 
 /*
@@ -404,9 +391,9 @@ static enum response receive_moved(const struct urxe_qp *qp,
 struct delivery {
 	const struct urxe_seg *src;
 	struct urxe_seg dst[URXE_MAX_SGE];
-	uint64_t length; /* bytes to store after the completion is claimed */
-	bool inline_in_cqe; /* inline in that completion */
 	enum ibv_wc_status status;
+	uint8_t inline_len; /* bytes that the completion carries */
+	uint64_t inline_data[URXE_CQE_INLINE / 8];
 };
 
 static bool bytes_are_here(const struct urxe_seg *s, uint64_t length)
@@ -422,16 +409,15 @@ static bool bytes_are_here(const struct urxe_seg *s, uint64_t length)
 }
 
 /*
- * Resolve the destination and copy the bytes. If this thread can store them,
- * which cannot fail, the copy is deferred until the completion is claimed
- * (d->length).
+ * Resolve the destination and copy the bytes, or collect those that the
+ * completion is to carry.
  */
 static enum response receive_begin(struct urxe_qp *qp, struct urxe_conn *c,
 				   const struct stored_receive *t,
 				   uint64_t length, struct delivery *d)
 {
 	enum response resp;
-	struct reach how;
+	bool mapped;
 
 	if (length > t->total) {
 		why_note(TOO_SHORT, length, t->total, c->qpn);
@@ -439,40 +425,22 @@ static enum response receive_begin(struct urxe_qp *qp, struct urxe_conn *c,
 		return RESP_NAK_INVALID;
 	}
 	d->status = IBV_WC_LOC_PROT_ERR;
-	if (!receive_scatter(c, t, length, d->dst, &how))
+	if (!receive_scatter(c, t, length, d->dst, &mapped))
 		return RESP_NAK_OPERATION;
-	if (t->num_sge == 1 && (!how.mapped || length > RECEIVE_LONG))
+	if (t->num_sge == 1 && (!mapped || length > RECEIVE_LONG))
 		guard_name(qp->guard,
 			   GUARD_RECEIVE | GUARD_ONE_KEY(t->sge[0].lkey));
-	if (likely(bytes_are_here(d->src, length))) {
-		d->inline_in_cqe = !how.mapped &&
-				   receive_may_be_inline(qp, c, length);
-		if (how.here || d->inline_in_cqe) {
-			d->length = length;
-			d->status = IBV_WC_SUCCESS;
-			return RESP_ACK;
-		}
+	if (!mapped && receive_may_be_inline(qp, c, length) &&
+	    likely(bytes_are_here(d->src, length))) {
+		d->dst[0].ptr = (char *)d->inline_data;
+		d->dst[0].len = length;
+		d->inline_len = length;
 	}
 	resp = receive_moved(qp,
 			     transfer(d->dst, d->src, length, qp->ctx, false));
 	if (!resp)
 		d->status = IBV_WC_SUCCESS;
 	return resp;
-}
-
-/*
- * Do the deferred copy. Inline bytes go to the CQE, and the poller finds the
- * SGEs in its own queue.
- */
-static void receive_finish(struct delivery *d, struct urxe_context *ctx,
-			   struct urxe_cqe *e)
-{
-	if (d->inline_in_cqe) {
-		d->dst[0].ptr = (char *)e->data;
-		d->dst[0].len = d->length;
-		e->inline_len = d->length;
-	}
-	transfer(d->dst, d->src, d->length, ctx, false);
 }
 
 /*
@@ -610,8 +578,7 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 	struct stored_receive t;
 
 	d.src = src;
-	d.length = 0;
-	d.inline_in_cqe = false;
+	d.inline_len = 0;
 	d.status = failed;
 	rc->conn = NULL;
 	rc->notify = false;
@@ -633,8 +600,11 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 	}
 	if (!receive_complete(qp, c, w, &t, length, grh, d.status, rc))
 		return RESP_NAK_OPERATION;
-	if (likely(d.length))
-		receive_finish(&d, qp->ctx, rc->ref.slot.cqe);
+	if (d.inline_len) {
+		/* the poller finds the SGEs in its own queue */
+		rc->ref.slot.cqe->inline_len = d.inline_len;
+		memcpy(rc->ref.slot.cqe->data, d.inline_data, d.inline_len);
+	}
 	receive_settle(c, rc->ref.slot.cqe);
 	return resp;
 }
@@ -665,7 +635,7 @@ enum response responder_place(struct urxe_qp *qp, struct urxe_conn *c,
 {
 	struct urxe_seg dst[URXE_MAX_SGE];
 	struct stored_receive rest;
-	struct reach how;
+	bool mapped;
 
 	if (off > t->total || src->len > t->total - off) {
 		why_note(TOO_SHORT, off + src->len, t->total, c->qpn);
@@ -674,7 +644,7 @@ enum response responder_place(struct urxe_qp *qp, struct urxe_conn *c,
 	}
 	stored_receive_skip(t, off, &rest);
 	*failed = IBV_WC_LOC_PROT_ERR;
-	if (!receive_scatter(c, &rest, src->len, dst, &how))
+	if (!receive_scatter(c, &rest, src->len, dst, &mapped))
 		return RESP_NAK_OPERATION;
 	return receive_moved(qp, transfer(dst, src, src->len, qp->ctx, false));
 }

@@ -40,39 +40,47 @@
 #define STUCK_NS 1000000ull
 
 /*
- * Copy the inline data of a completion to the receive buffer.
- *
- * The program may have unmapped that memory. So for memory of this process
- * the kernel copies from the arena's file with pread64(): a missing page then
- * gives an error and not a signal. The system call is made directly because
- * libc's pread() is a cancellation point, and a thread cancelled there would
- * leave the CQ locked.
+ * Copy inline data to memory of this process by the kernel, from the arena's
+ * file: a missing page then is an error, also where nofault.h has no signal
+ * handler. The system call is made directly because libc's pread() is a
+ * cancellation point, and a thread cancelled there would leave the CQ locked.
+ */
+static bool __attribute__((cold, noinline))
+poll_place_by_kernel(struct urxe_context *ctx, uint64_t va, const uint8_t *data,
+		     uint32_t n)
+{
+	int saved = errno;
+	long ret;
+
+	do {
+		ret = syscall(SYS_pread64, ctx->cmd_fd, va, (size_t)n,
+			      (const char *)data - (const char *)ctx->arena);
+	} while (ret < 0 && errno == EINTR);
+	errno = saved;
+	return ret == (long)n;
+}
+
+/*
+ * Copy the inline data of a completion to the receive buffer, which the
+ * program may have unmapped.
  */
 static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
 			   uint64_t addr, const uint8_t *data, uint32_t n)
 {
 	struct urxe_seg dst, src = { .ptr = (char *)(uintptr_t)data, .len = n };
-	int saved = errno;
-	long ret;
+	const uint64_t va = k->va + (addr - k->iova);
 
-	if (!mem_is_mine(ctx->self, k) || k->kind == URXE_MEM_DM ||
-	    k->kind == URXE_MEM_NULL) {
-		mem_reach(ctx->self, k, addr, n, &dst);
-		/*
-		 * no guard is raised here: a file mapping may be unmapped at
-		 * any time
-		 */
-		if (k->kind == URXE_MEM_FILE)
-			dst.ptr = NULL;
-		return transfer(&dst, &src, n, ctx, true) == TRANSFER_OK;
-	}
-	do {
-		ret = syscall(SYS_pread64, ctx->cmd_fd,
-			      k->va + (addr - k->iova), (size_t)n,
-			      (const char *)data - (const char *)ctx->arena);
-	} while (ret < 0 && errno == EINTR);
-	errno = saved;
-	return ret == (long)n;
+	if (mem_is_mine(ctx->self, k) && k->kind != URXE_MEM_DM &&
+	    k->kind != URXE_MEM_NULL)
+		return likely(nofault_is_safe()) ?
+			       likely(transfer_local((char *)(uintptr_t)va,
+						     src.ptr, n)) :
+			       poll_place_by_kernel(ctx, va, data, n);
+	mem_reach(ctx->self, k, addr, n, &dst);
+	/* no guard is raised here: a file may be unmapped at any time */
+	if (k->kind == URXE_MEM_FILE)
+		dst.ptr = NULL;
+	return transfer(&dst, &src, n, ctx, true) == TRANSFER_OK;
 }
 
 /*

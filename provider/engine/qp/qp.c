@@ -139,6 +139,7 @@ void qp_forget(struct urxe_qp *qp, uint64_t conn)
 		urxe_unlock_outside(&qp->rq.lock);
 	}
 	why_forget(qp);
+	qp->fetched = false;
 	store_relaxed(&qp->sh->last_wqe, 0);
 	store_relaxed(&qp->sh->comm_est, 0);
 	store_relaxed(&qp->sh->rq.waiter, 0);

@@ -75,6 +75,12 @@ struct urxe_qp {
 	struct urxe_region direct_src, direct_dst, direct_rx;
 	struct urxe_cq_known direct_scq, direct_rcq;
 	uint32_t direct_send_skipped; /* SENDs for which it was not tried */
+	/*
+	 * The fast path has executed the atomic at sq.done, but could not
+	 * store the old value: execute_atomic() does, and fails
+	 */
+	bool fetched;
+	uint64_t fetched_value;
 	struct urxe_rq rq; /* not used with an SRQ */
 	struct urxe_srq *srq;
 	struct urxe_conn *dests; /* UD: cache indexed by low bits of QPN */

@@ -17,6 +17,7 @@
 #include "verbs/context.h"
 #include "engine/adopt/adopt.h"
 #include "engine/copy/bounce.h"
+#include "engine/copy/nofault.h"
 #include "engine/mr/file.h"
 #include "engine/mr/key.h"
 #include "engine/core/log.h"
@@ -233,6 +234,8 @@ int mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
 	if (!pd_exists(pd))
 		goto err;
 	if (desc->kind == URXE_MEM_PRIVATE || desc->kind == URXE_MEM_FILE) {
+		nofault_install(); /* again, if the program replaced a handler
+				    */
 		ret = bounce_private(pd->ctx);
 		if (ret)
 			goto err;

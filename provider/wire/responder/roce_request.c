@@ -298,10 +298,8 @@ static enum response write_place(struct request *r, uint64_t off)
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
 	if (resp || !src.len)
 		return resp;
-	if (dst.ptr) {
-		transfer_local(dst.ptr, src.ptr, src.len);
+	if (dst.ptr && likely(transfer_local(dst.ptr, src.ptr, src.len)))
 		return RESP_ACK;
-	}
 	return moved(transfer(&dst, &src, src.len, r->s->me.ctx, false));
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <sys/types.h>
 
 #include "../../mark.h"
 #include "wire/psn.h"
@@ -126,7 +127,14 @@ void receive_acks(uint32_t psn);
 
 /* ------------------------------------------------------- test cases */
 
-/* test_responder_place.c, test_responder_read.c, test_responder_xrc.c */
+/*
+ * test_responder.c: start a process that opens the device first and so is the
+ * socket owner.
+ */
+pid_t start_owner(void);
+
+/* test_responder_{place,read,vanish,xrc}.c */
 TCase *place_case(void);
 TCase *read_case(void);
+TCase *vanish_case(void);
 TCase *xrc_case(void);

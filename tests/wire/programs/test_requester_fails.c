@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "../../verbs/memory/vanish.h"
 #include "requester.h"
 #include "wire/psn.h"
 
@@ -302,6 +303,68 @@ START_TEST(mr_deregistered_before_retransmission)
 }
 END_TEST
 
+/* ------------------------------------------------------- memory */
+
+#define HOLE 8192u /* offset of the page that is unmapped */
+
+/*
+ * WRs whose memory is unmapped: of one packet, of three packets with the
+ * second one in the page, and WRs that store the response there.
+ */
+static const struct hole {
+	enum ibv_wr_opcode op;
+	size_t off;
+	uint32_t len;
+	uint8_t response; /* opcode of the response, 0 if none is sent */
+} holes[] = {
+	{ IBV_WR_SEND, HOLE, 10, 0 },
+	{ IBV_WR_SEND, HOLE - 1024, 3000, 0 },
+	{ IBV_WR_RDMA_WRITE, HOLE, 10, 0 },
+	{ IBV_WR_RDMA_WRITE, HOLE - 1024, 3000, 0 },
+	{ IBV_WR_RDMA_WRITE_WITH_IMM, HOLE, 10, 0 },
+	{ IBV_WR_RDMA_READ, HOLE, 8, WIRE_READ_ONLY },
+	{ IBV_WR_ATOMIC_FETCH_AND_ADD, HOLE, 8, WIRE_ATOMIC_ACKNOWLEDGE },
+	{ IBV_WR_ATOMIC_CMP_AND_SWP, HOLE, 8, WIRE_ATOMIC_ACKNOWLEDGE },
+};
+
+/*
+ * The requester's memory is unmapped while it is registered: LOC_PROT_ERR,
+ * and later WRs are flushed.
+ */
+START_TEST(memory_vanishes)
+{
+	const struct hole *h = &holes[_i];
+	struct opts o = wire_opts();
+	struct wire_packet p;
+	char bytes[8] = { 1 };
+
+	if (!faults_are_caught())
+		return;
+	open_to_peer(&o);
+	leave_hole((char *)n.buf + HOLE, 4096);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	take(WIRE_SEND_ONLY, PSN);
+	ack(PSN);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	post_op(h->op, 2, h->off, h->len);
+	post_op(IBV_WR_SEND, 3, 0, 10);
+	if (h->response) {
+		p = answer(h->response, PSN + 1, WIRE_ACK);
+		if (h->response == WIRE_READ_ONLY) {
+			p.payload = (uint8_t *)bytes;
+			p.length = p.known = sizeof(bytes);
+		}
+		give(&p);
+	}
+	if (h->len > 1024) /* if the first packet was sent */
+		ack(PSN + 1);
+	expect(n.scq, 2, IBV_WC_LOC_PROT_ERR);
+	expect(n.scq, 3, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
+	close_peer();
+}
+END_TEST
+
 /* ------------------------------------------------------- fault injection */
 
 /*
@@ -446,6 +509,7 @@ int main(void)
 	add(s, retry_cnt_0);
 	add(s, rnr_retry_7);
 	add(s, duplicate_rnr_nak);
+	add_loop(s, memory_vanishes, sizeof(holes) / sizeof(*holes));
 	add_loop(s, wr_faults, 3);
 	add_loop(s, packet_faults, 4);
 	add(s, adversary_packet_faults);

@@ -4,8 +4,8 @@
  * remote host, which is this program (other_host.h).  It sends single
  * packets, also ones that no requester sends.  own-net runs it.
  *
- * The test cases of test_responder_place.c, test_responder_read.c and
- * test_responder_xrc.c are part of this program.
+ * The test cases of test_responder_{place,read,vanish,xrc}.c are part of this
+ * program.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -565,8 +565,7 @@ static void await_holder(void)
 	}
 }
 
-/* Start a process that opens the device first and so is the socket owner. */
-static pid_t start_holder(void)
+pid_t start_owner(void)
 {
 	int ready[2];
 	char c;
@@ -600,7 +599,7 @@ START_TEST(socket_owner_killed)
 	struct ibv_wc wc;
 	pid_t pid;
 
-	pid = start_holder();
+	pid = start_owner();
 	setup();
 	qp = make_qp(IBV_QPT_RC);
 	post_recv(qp, 4, 0, n);
@@ -652,6 +651,7 @@ int main(void)
 	suite_add_tcase(suite, place_case());
 	suite_add_tcase(suite, read_case());
 	suite_add_tcase(suite, xrc_case());
+	suite_add_tcase(suite, vanish_case());
 	suite_add_tcase(suite, h);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
