@@ -132,6 +132,8 @@ static_assert(sizeof(struct urxe_file) == 256, "fixed");
 /* A completion queue entry.  cq_ring.h describes the protocol of `word`. */
 #define URXE_CQE_INLINE 80
 #define URXE_CQE_SRQ 0x80 /* a receive from an SRQ */
+/* in inline_len: byte_len bytes are in the eager slot of the position */
+#define URXE_CQE_EAGER 0x7f
 /*
  * In wc_flags: a datagram that arrived over IPv4; one that arrived by RoCE
  * v1; a completion for which a CQ armed for solicited events only is
@@ -154,7 +156,8 @@ struct urxe_cqe {
 	uint32_t wqe; /* what it releases: SQ or RQ index, or URXE_WQE_SRQ */
 	uint8_t status, opcode;
 	uint8_t wc_flags; /* enum ibv_wc_flags and URXE_CQE_OWN_FLAGS */
-	uint8_t inline_len; /* bytes in data, and URXE_CQE_SRQ */
+	/* bytes in data or URXE_CQE_EAGER, and URXE_CQE_SRQ */
+	uint8_t inline_len;
 	/*
 	 * Payload of small messages.  The poller copies it to the receive
 	 * buffer.
@@ -206,6 +209,8 @@ struct urxe_cq_sh {
 	/* event moderation: URXE_MODERATE(); 0: off */
 	_Atomic uint32_t moderate;
 	_Atomic uint64_t next_ring; /* successor of a ring that was resized */
+	/* offset of the eager buffer for producers, 0: none (eager.h) */
+	_Atomic uint64_t eager;
 	/* written by producers; of both rings, see URXE_CQ_HINT() */
 	alignas(URXE_LINE) _Atomic uint32_t tail_hint[2];
 	_Atomic uint32_t head_seen[2];
@@ -216,9 +221,18 @@ struct urxe_cq_sh {
 	_Atomic uint32_t comp_events; /* events written to the FIFO so far */
 	_Atomic uint32_t comp_fetched; /* events read from the FIFO so far */
 	_Atomic uint32_t held_back; /* completions held back by moderation */
+	_Atomic uint32_t eager_wanted; /* 1: a message could have used it */
+	_Atomic uint64_t eager_base; /* offset for the poller */
 	/* written by the poller */
 	alignas(URXE_LINE) _Atomic uint32_t head[2];
 };
+/*
+ * The eager buffer of a CQ: slots for messages that are too long for a CQE.
+ * Position p of the ring has slot p % URXE_EAGER_SLOTS.
+ */
+#define URXE_EAGER_SLOTS 64
+#define URXE_EAGER_BYTES 8192 /* of a slot: the longest message */
+#define URXE_EAGER_SIZE (URXE_EAGER_SLOTS * URXE_EAGER_BYTES)
 #define URXE_MODERATE(count, us) ((uint32_t)(us) << 16 | (uint16_t)(count))
 #define URXE_MODERATE_COUNT(m) ((uint16_t)(m))
 #define URXE_MODERATE_US(m) ((m) >> 16)

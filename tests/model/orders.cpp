@@ -280,6 +280,69 @@ MODEL(cq_ring, 3)
 	}
 };
 
+/*
+ * eager.h: a slot whose entry was not polled, and then the ring is replaced;
+ * or it is polled, and then the buffer is freed.
+ */
+MODEL(eager, 2)
+{
+	word seq, ring, head, at;
+	bytes slot;
+
+	void before()
+	{
+		seq($) = ring($) = head($) = 0;
+		at($) = 1;
+		slot($) = 1;
+	}
+	void produce()
+	{
+		int r, h;
+
+		seq($).exchange(1, mo_seq_cst);
+		r = ring($).load(mo_seq_cst);
+		h = head($).load(MISTAKE(EAGER_SEES, mo_acquire, mo_relaxed));
+		if (at($).load(MISTAKE(EAGER_LOADS, mo_seq_cst, mo_acquire)) &&
+		    (r || h))
+			slot($) = 2;
+		seq($).store(2, mo_release);
+	}
+	void suspend()
+	{
+		at($).store(0, MISTAKE(EAGER_SUSPENDS, mo_seq_cst, mo_release));
+	}
+	void wait()
+	{
+		while (seq($).load(mo_seq_cst) & 1)
+			rl::yield(1, $);
+	}
+	void resize()
+	{
+		suspend();
+		ring($).store(1, mo_seq_cst);
+		wait();
+		RL_ASSERT(slot($) == 1);
+		at($).store(1, MISTAKE(EAGER_RESUMES, mo_seq_cst, mo_relaxed));
+	}
+	void poll_and_free()
+	{
+		RL_ASSERT(slot($) == 1);
+		head($).store(1, MISTAKE(EAGER_FREES, mo_release, mo_relaxed));
+		suspend();
+		wait();
+		slot($) = 0;
+	}
+	void thread(unsigned me)
+	{
+		if (me == 0)
+			produce();
+		else if (rl::rand(2))
+			resize();
+		else
+			poll_and_free();
+	}
+};
+
 /* rq_ring.h: a slot is reused while a slow requester reads it. */
 MODEL(receives, 3)
 {
@@ -462,11 +525,13 @@ static const struct {
 	const char *name;
 	bool (*right)();
 } models[] = {
-	RUN(presence),	  RUN(rq_resize),   RUN(directory),
-	RUN(guard),	  RUN(guard_group), RUN(quiesce_try),
-	RUN(cq_ring),	  RUN(receives),    RUN(two_writes),
-	RUN(write_then_read), RUN(two_reads), RUN(kept_events),
-	RUN(row),
+	RUN(presence),	      RUN(rq_resize),
+	RUN(directory),	      RUN(guard),
+	RUN(guard_group),     RUN(quiesce_try),
+	RUN(cq_ring),	      RUN(eager),
+	RUN(receives),	      RUN(two_writes),
+	RUN(write_then_read), RUN(two_reads),
+	RUN(kept_events),     RUN(row),
 };
 
 /*

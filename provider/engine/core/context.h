@@ -44,6 +44,7 @@ struct urxe_context {
 	uint64_t grh_noise;
 	bool has_wire; /* unknown addresses are those of other hosts */
 	struct urxe_cq *cqs;
+	_Atomic uint32_t eager_buffers; /* number of them, see cq/eager.h */
 	/* by QPN index and by number; read by pollers, see quiesce.h */
 	struct urxe_qp *_Atomic qp[URXE_MAX_QP];
 	struct urxe_srq *_Atomic srq[URXE_MAX_SRQ];

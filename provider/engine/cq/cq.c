@@ -25,6 +25,7 @@
 #include "channel.h"
 #include "cq.h"
 #include "cq_moderate.h"
+#include "eager.h"
 #include "event.h"
 #include "engine/core/log.h"
 #include "engine/core/observe.h"
@@ -359,6 +360,7 @@ void cq_close(struct urxe_cq *cq)
 	struct urxe_context *ctx = cq->ctx;
 
 	cq_view_fini(&cq->view);
+	eager_free(cq);
 	cq_ring_free(ctx, cq->ring_word);
 	bitmap_clear(ctx->arena->cq_map, cq->index, 1);
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_CQ);

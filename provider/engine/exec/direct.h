@@ -17,7 +17,8 @@
  * READs and atomics use the fast path only if the responder has resources for
  * all that may be outstanding.  A SEND uses it if the next receive is in the
  * responder QP's own RQ, has one SGE that is large enough, and is mapped in
- * this process.
+ * this process or private to another one, so that the completion can carry the
+ * data (eager.h).
  *
  * At the first WR that fails any check, the rest of the list is left to the
  * requester.  So errors are handled in the requester only.

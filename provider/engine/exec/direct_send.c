@@ -4,20 +4,103 @@
  *
  * direct_post() calls direct_send(), with qp->lock held.  A SEND takes the
  * next receive if that is of the remote QP's own queue, has one SGE and room
- * enough, and its memory is mapped here.  Otherwise nothing is taken, and the
- * requester sends it.  If the send CQ overruns, the QP goes to ERR
- * (qp_fatal()).
+ * enough, and its memory is mapped here, or the completion can carry the
+ * bytes.  Otherwise nothing is taken, and the requester sends it.  If the send
+ * CQ overruns, the QP goes to ERR (qp_fatal()).
  */
 #include "direct_pass.h"
+#include "engine/cq/eager.h"
 #include "responder.h"
 
 /*
  * Longest SEND of the fast path.  Its guard names all lkeys of the receiver's
  * PD (GUARD_SEND), so a longer copy would hold up deregistration there.
  */
-#define DIRECT_SEND_MAX 4096
+#define DIRECT_SEND_MAX URXE_EAGER_BYTES
 
-/* Find the address of the receive's memory.  False: no fast path. */
+/* The next receive to be taken. */
+struct next_receive {
+	uint64_t wr_id;
+	struct urxe_sge sge;
+	uint32_t index;
+};
+
+/*
+ * Get the next receive without taking it.  False if the queue has other
+ * requesters, no receive is posted, or the receive does not have exactly one
+ * SGE.
+ */
+static inline bool direct_next(struct urxe_conn *c, struct next_receive *n)
+{
+	struct urxe_rx *rx = &c->rx;
+	const struct urxe_recv *slot;
+
+	if (unlikely(rx->shared || !rx->rq.ring))
+		return false;
+	n->index = load_acquire(&rx->rq.sh->cons);
+	if (rx_posted(rx, n->index) - n->index - 1 > rx->rq.mask)
+		return false;
+	slot = rq_view_slot(&rx->rq, n->index);
+	if (load_relaxed(&slot->num_sge) != 1 || unlikely(!rx->rq.max_sge))
+		return false;
+	n->wr_id = load_relaxed(&slot->wr_id);
+	n->sge = recv_sge(&slot->sge[0]);
+	return true;
+}
+
+/*
+ * Take receive n for wr, a SEND that fits, claim its completion for process
+ * me, and fill it.  False, with nothing changed, if this is not possible.
+ */
+static inline bool __attribute__((always_inline))
+direct_take(struct urxe_qp *qp, const struct ibv_send_wr *wr,
+	    const struct next_receive *n, uint32_t me, struct receipt *rc)
+{
+	struct urxe_conn *c = &qp->conn;
+	struct urxe_rq_view *rq = &c->rx.rq;
+	uint32_t index = n->index;
+	struct urxe_cqe *e;
+
+	if (unlikely(!cas_acq_rel(&rq->sh->cons, &index, index + 1)))
+		return false;
+	if (unlikely(!cq_begin_known(&c->rx.cq, &qp->direct_rcq, me,
+				     &rc->ref))) {
+		/* restore cons: the general path takes the receive again */
+		index = n->index + 1;
+		cas_acq_rel(&rq->sh->cons, &index, n->index);
+		return false;
+	}
+	rc->conn = c;
+	rc->index = n->index;
+	rc->solicited = wr->send_flags & IBV_SEND_SOLICITED;
+	rc->notify = false;
+	e = rc->ref.slot.cqe;
+	cqe_fill(e, n->wr_id, c->qpn, n->index, IBV_WC_SUCCESS, IBV_WC_RECV);
+	e->byte_len = wr->sg_list->length;
+	e->imm = wr->imm_data;
+	e->src_qp = qp->qpn;
+	e->wc_flags = responder_wc_flags(wr->opcode);
+	/* prefetch for the next SEND */
+	__builtin_prefetch(rq_view_slot(rq, n->index + 1));
+	return true;
+}
+
+/* Return it, with a completion that polling drops. */
+static void __attribute__((cold, noinline)) direct_untake(struct receipt *rc)
+{
+	struct urxe_rq_sh *sh = rc->conn->rx.rq.sh;
+	uint32_t index = rc->index + 1;
+
+	responder_void(rc);
+	cq_end(&rc->conn->rx.cq, &rc->ref, false);
+	cas_acq_rel(&sh->cons, &index, rc->index);
+}
+
+/*
+ * Find the address of the receive's memory, in *at; NULL: it is private to
+ * another process, and the completion carries the bytes.  False: no fast
+ * path.
+ */
 static inline bool direct_sink(struct urxe_qp *qp, const struct next_receive *n,
 			       uint64_t len, char **at)
 {
@@ -27,10 +110,14 @@ static inline bool direct_sink(struct urxe_qp *qp, const struct next_receive *n,
 	if (unlikely(len - 1 >= DIRECT_SEND_MAX || len > n->sge.length))
 		return false;
 	if (unlikely(!region_holds(r, n->sge.lkey)) &&
-	    !region_open(r, rx_peer(rx), n->sge.lkey, rx->pd,
-			 IBV_ACCESS_LOCAL_WRITE, qp->conn.qpn))
+	    !region_look_up(r, rx_peer(rx), n->sge.lkey, rx->pd,
+			    IBV_ACCESS_LOCAL_WRITE, qp->conn.qpn))
 		return false;
-	return region_at(r, n->sge.addr, len, at);
+	if (likely(r->base))
+		return region_at(r, n->sge.addr, len, at);
+	*at = NULL;
+	return region_covers(r, n->sge.addr, len) &&
+	       (len <= URXE_CQE_INLINE || responder_has_slot(qp, &qp->conn));
 }
 
 /*
@@ -70,6 +157,50 @@ static inline void direct_send_complete(struct urxe_qp *qp,
 	responder_notify(rc);
 }
 
+/* Can these bytes be read?  Otherwise no receive is taken for them. */
+static bool direct_can_read(const char *src, uint64_t len)
+{
+	uint64_t off;
+
+	for (off = 0; off < len; off += URXE_PAGE)
+		if (unlikely(nofault_probe(src + off).left))
+			return false;
+	return likely(!nofault_probe(src + len - 1).left);
+}
+
+/*
+ * Take a receive whose memory is private to another process, and let its
+ * completion carry the bytes.  False: it was not sent.
+ */
+static bool direct_carry(struct urxe_qp *qp, const struct direct *d,
+			 const struct ibv_send_wr *wr,
+			 const struct next_receive *n, const char *src,
+			 struct receipt *rc)
+{
+	const uint64_t len = wr->sg_list->length;
+	uint64_t data[URXE_CQE_INLINE / 8];
+	char *slot;
+
+	if (len <= URXE_CQE_INLINE) {
+		if (unlikely(!transfer_local((char *)data, src, len) ||
+			     !direct_take(qp, wr, n, d->me, rc)))
+			return false;
+		responder_carry(rc, data, len);
+		return true;
+	}
+	if (unlikely(!direct_can_read(src, len) ||
+		     !direct_take(qp, wr, n, d->me, rc)))
+		return false;
+	slot = eager_slot(&rc->conn->rx.cq, rc->ref.slot.pos);
+	if (likely(slot && rc->ref.slot.cqe != &rc->ref.lost) &&
+	    likely(transfer_local(slot, src, len))) {
+		rc->ref.slot.cqe->inline_len = URXE_CQE_EAGER;
+		return true;
+	}
+	direct_untake(rc);
+	return false;
+}
+
 /* Execute one SEND.  False: it was not sent, the requester must do it. */
 static bool direct_send_one(struct urxe_qp *qp, struct direct *d,
 			    const struct ibv_send_wr *wr)
@@ -79,7 +210,7 @@ static bool direct_send_one(struct urxe_qp *qp, struct direct *d,
 	struct receipt rc;
 	char *src, *dst;
 
-	if (!responder_next(&qp->conn, &n))
+	if (!direct_next(&qp->conn, &n))
 		return false;
 	if (unlikely(!direct_source(qp, d, wr, &src) ||
 		     !direct_sink(qp, &n, len, &dst)))
@@ -88,8 +219,9 @@ static bool direct_send_one(struct urxe_qp *qp, struct direct *d,
 	 * The receive is not taken by anything else meanwhile: a flush waits
 	 * for the guard.
 	 */
-	if (unlikely(!transfer_local(dst, src, len) ||
-		     !responder_take_next(qp, wr, &n, d->me, &rc)))
+	if (dst ? unlikely(!transfer_local(dst, src, len) ||
+			   !direct_take(qp, wr, &n, d->me, &rc)) :
+		  !direct_carry(qp, d, wr, &n, src, &rc))
 		return false;
 	direct_send_complete(qp, d, wr, &rc);
 	return true;
@@ -120,21 +252,29 @@ static struct ibv_send_wr *direct_send_pass(struct urxe_qp *qp,
 	return wr;
 }
 
-/* SENDs for each attempt while the receives' memory is not mapped here. */
+/* SENDs for each attempt while the receives' memory cannot be used. */
 #define DIRECT_SEND_RETRY 64
 
-/* Whether the last receive's memory was not mapped; count the SEND. */
-static inline bool direct_send_backs_off(struct urxe_qp *qp)
+/*
+ * Whether the last receive's memory could not be used for a SEND of this
+ * length; count the SEND.
+ */
+static inline bool direct_send_backs_off(struct urxe_qp *qp,
+					 const struct ibv_send_wr *wr)
 {
 	const struct urxe_region *r = &qp->direct_rx;
 
-	return r->key && region_is_closed(r, qp->conn.peer, r->key) &&
+	if (likely(r->base || !r->key))
+		return false;
+	return (region_is_closed(r, qp->conn.peer, r->key) ||
+		(wr->sg_list->length > URXE_CQE_INLINE &&
+		 !responder_has_slot(qp, &qp->conn))) &&
 	       ++qp->direct_send_skipped % DIRECT_SEND_RETRY;
 }
 
 struct ibv_send_wr *direct_send(struct urxe_qp *qp, struct ibv_send_wr *wr)
 {
-	if (!direct_is_send(wr) || direct_send_backs_off(qp))
+	if (!direct_is_send(wr) || direct_send_backs_off(qp, wr))
 		return wr;
 	return direct_send_pass(qp, wr);
 }

@@ -18,6 +18,7 @@
 #include "bind.h"
 #include "engine/copy/bounce.h"
 #include "engine/qp/comp_cntr.h"
+#include "engine/cq/eager.h"
 #include "engine/cq/event.h"
 #include "engine/core/log.h"
 #include "engine/qp/qp.h"
@@ -223,20 +224,6 @@ static inline void receive_copy(const struct urxe_rq_view *rq, uint32_t cons,
 	t->index = cons;
 }
 
-/*
- * Return the producer index. If this requester is the only one, a cached
- * value that is ahead of @cons will do: it need not fetch the cache line that
- * the receiver writes for each receive.
- */
-static inline uint32_t receive_posted(struct urxe_rx *rx, uint32_t cons)
-{
-	struct urxe_rq_view *rq = &rx->rq;
-
-	if (rx->shared || rq->posted - cons - 1 > rq->mask)
-		rq->posted = load_acquire(&rq->sh->prod);
-	return rq->posted;
-}
-
 enum response responder_take(const struct urxe_qp *qp, struct urxe_conn *c,
 			     const struct urxe_wqe *w, uint64_t length,
 			     struct stored_receive *t)
@@ -249,7 +236,7 @@ enum response responder_take(const struct urxe_qp *qp, struct urxe_conn *c,
 		return RESP_RNR;
 	cons = load_acquire(&rq->sh->cons);
 	do {
-		prod = receive_posted(rx, cons);
+		prod = rx_posted(rx, cons);
 		if (prod == cons)
 			return RESP_RNR;
 		/* seq_cst: after the guard was raised, see presence.h */
@@ -293,7 +280,7 @@ receive_copy_by_kernel(struct urxe_peer *p, const struct urxe_key *k,
 /*
  * Resolve the destination of @len bytes. Return false if an lkey of the
  * receive is not valid. *mapped: each byte is stored through a mapping, or its
- * MR is on-demand paged, so that the data is not carried inline in the CQE.
+ * MR is on-demand paged, so that the completion does not carry the data.
  */
 static inline bool __attribute__((always_inline))
 receive_scatter(struct urxe_conn *c, const struct stored_receive *t,
@@ -354,20 +341,21 @@ enum response responder_resolve_receive(struct urxe_conn *c, uint64_t length,
 #define RECEIVE_LONG 4096
 
 /*
- * Return whether the bytes may be carried inline in the completion, to be
- * placed when it is polled.
+ * Return whether the completion may carry the bytes, inline or in an eager
+ * slot, to be placed when it is polled.
  *
  * Not with a transport: data of a later request would be placed before them.
  * Not if the QP counts receives: the program may read the counter and the
  * data without polling. Not for UC with a stuck bouncer: it may still be
  * writing an abandoned message to the same receive.
  */
-static bool receive_may_be_inline(const struct urxe_qp *qp,
-				  const struct urxe_conn *c, uint64_t length)
+static bool receive_may_be_carried(const struct urxe_qp *qp,
+				   struct urxe_conn *c, uint64_t length)
 {
-	return length <= URXE_CQE_INLINE && !qp->transport &&
+	return length <= URXE_EAGER_BYTES && !qp->transport &&
 	       !comp_cntr_has_receives(c) &&
-	       !(qp->type == IBV_QPT_UC && bounce_is_stuck(rx_peer(&c->rx)));
+	       !(qp->type == IBV_QPT_UC && bounce_is_stuck(rx_peer(&c->rx))) &&
+	       (length <= URXE_CQE_INLINE || responder_has_slot(qp, c));
 }
 
 /*
@@ -392,6 +380,7 @@ struct delivery {
 	const struct urxe_seg *src;
 	struct urxe_seg dst[URXE_MAX_SGE];
 	enum ibv_wc_status status;
+	bool eager; /* the bytes are copied to the eager slot */
 	uint8_t inline_len; /* bytes that the completion carries */
 	uint64_t inline_data[URXE_CQE_INLINE / 8];
 };
@@ -406,41 +395,6 @@ static bool bytes_are_here(const struct urxe_seg *s, uint64_t length)
 			return false;
 	}
 	return true;
-}
-
-/*
- * Resolve the destination and copy the bytes, or collect those that the
- * completion is to carry.
- */
-static enum response receive_begin(struct urxe_qp *qp, struct urxe_conn *c,
-				   const struct stored_receive *t,
-				   uint64_t length, struct delivery *d)
-{
-	enum response resp;
-	bool mapped;
-
-	if (length > t->total) {
-		why_note(TOO_SHORT, length, t->total, c->qpn);
-		d->status = IBV_WC_LOC_LEN_ERR;
-		return RESP_NAK_INVALID;
-	}
-	d->status = IBV_WC_LOC_PROT_ERR;
-	if (!receive_scatter(c, t, length, d->dst, &mapped))
-		return RESP_NAK_OPERATION;
-	if (t->num_sge == 1 && (!mapped || length > RECEIVE_LONG))
-		guard_name(qp->guard,
-			   GUARD_RECEIVE | GUARD_ONE_KEY(t->sge[0].lkey));
-	if (!mapped && receive_may_be_inline(qp, c, length) &&
-	    likely(bytes_are_here(d->src, length))) {
-		d->dst[0].ptr = (char *)d->inline_data;
-		d->dst[0].len = length;
-		d->inline_len = length;
-	}
-	resp = receive_moved(qp,
-			     transfer(d->dst, d->src, length, qp->ctx, false));
-	if (!resp)
-		d->status = IBV_WC_SUCCESS;
-	return resp;
 }
 
 /*
@@ -471,6 +425,82 @@ static void receive_return(struct urxe_conn *c, const struct stored_receive *t)
 }
 
 /*
+ * Copy the bytes to the eager slot of the claimed completion, or if it has
+ * none, to the receive. If they have vanished, or the target does not respond,
+ * the completion is void, and the receive is returned.
+ */
+static enum response receive_store_eager(struct urxe_qp *qp,
+					 struct urxe_conn *c,
+					 const struct stored_receive *t,
+					 struct delivery *d, uint64_t length,
+					 struct receipt *rc)
+{
+	char *slot = eager_slot(&c->rx.cq, rc->ref.slot.pos);
+	struct urxe_cqe *e = rc->ref.slot.cqe;
+	enum response resp;
+
+	if (unlikely(e == &rc->ref.lost))
+		slot = NULL;
+	if (likely(slot)) {
+		d->dst[0].ptr = slot;
+		d->dst[0].len = length;
+	}
+	resp = receive_moved(qp,
+			     transfer(d->dst, d->src, length, qp->ctx, false));
+	if (likely(!resp)) {
+		e->inline_len = slot ? URXE_CQE_EAGER : 0;
+	} else if (resp == RESP_SILENCE || resp == RESP_OTHER) {
+		responder_void(rc);
+		receive_return(c, t);
+	} else {
+		e->status = IBV_WC_LOC_PROT_ERR;
+	}
+	return resp;
+}
+
+/*
+ * Resolve the destination and copy the bytes, or collect those that the
+ * completion is to carry.
+ */
+static enum response receive_begin(struct urxe_qp *qp, struct urxe_conn *c,
+				   const struct stored_receive *t,
+				   uint64_t length, struct delivery *d)
+{
+	enum response resp;
+	bool mapped;
+
+	if (length > t->total) {
+		why_note(TOO_SHORT, length, t->total, c->qpn);
+		d->status = IBV_WC_LOC_LEN_ERR;
+		return RESP_NAK_INVALID;
+	}
+	d->status = IBV_WC_LOC_PROT_ERR;
+	if (!receive_scatter(c, t, length, d->dst, &mapped))
+		return RESP_NAK_OPERATION;
+	if (t->num_sge == 1 && (!mapped || length > RECEIVE_LONG))
+		guard_name(qp->guard,
+			   GUARD_RECEIVE | GUARD_ONE_KEY(t->sge[0].lkey));
+	if (!mapped && likely(bytes_are_here(d->src, length)) &&
+	    receive_may_be_carried(qp, c, length)) {
+		d->eager = length > URXE_CQE_INLINE;
+		if (d->eager) {
+			if (!transfer_can_read(d->src, length))
+				return RESP_OTHER;
+			d->status = IBV_WC_SUCCESS;
+			return RESP_ACK;
+		}
+		d->dst[0].ptr = (char *)d->inline_data;
+		d->dst[0].len = length;
+		d->inline_len = length;
+	}
+	resp = receive_moved(qp,
+			     transfer(d->dst, d->src, length, qp->ctx, false));
+	if (!resp)
+		d->status = IBV_WC_SUCCESS;
+	return resp;
+}
+
+/*
  * Return whether a receive for the message that is expected next was
  * returned. It is posted again soon, so no RNR NAK is given.
  */
@@ -480,13 +510,6 @@ static bool receive_was_returned(const struct urxe_qp *qp,
 	return !qp_is_unreliable(qp) &&
 	       c->returned_psn == load_relaxed(&c->sh->epsn) + 1;
 }
-
-static const uint8_t wc_flags[] = {
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_WITH_IMM,
-	[IBV_WR_SEND_WITH_IMM] = IBV_WC_WITH_IMM,
-	[IBV_WR_SEND] = 0,
-	[IBV_WR_SEND_WITH_INV] = IBV_WC_WITH_INV,
-};
 
 /* Encode the queue slot that the completion releases. */
 static uint32_t receive_wqe(const struct urxe_rx *rx,
@@ -501,15 +524,14 @@ static uint32_t receive_wqe(const struct urxe_rx *rx,
  * Check that the bouncers respond before a receive is taken, if path 4
  * must copy, so that a receive seldom has to be returned.
  */
-static bool receive_is_answered(const struct urxe_qp *qp,
-				const struct urxe_conn *c, uint8_t opcode,
-				uint64_t length)
+static bool receive_is_answered(const struct urxe_qp *qp, struct urxe_conn *c,
+				uint8_t opcode, uint64_t length)
 {
 	struct urxe_peer *p = rx_peer(&c->rx);
 	uint32_t uses;
 	bool ok;
 
-	if (!is_send(opcode) || !p || receive_may_be_inline(qp, c, length))
+	if (!is_send(opcode) || !p || receive_may_be_carried(qp, c, length))
 		return true;
 	if (unlikely(!load_relaxed(&p->probed)))
 		transfer_probe(p);
@@ -552,7 +574,7 @@ receive_complete(const struct urxe_qp *qp, struct urxe_conn *c,
 	e->byte_len = length;
 	e->imm = w->imm;
 	e->src_qp = qp->qpn;
-	e->wc_flags = wc_flags[w->opcode] | grh;
+	e->wc_flags = responder_wc_flags(w->opcode) | grh;
 	return true;
 }
 
@@ -563,7 +585,8 @@ static inline void receive_settle(const struct urxe_conn *c, struct urxe_cqe *e)
 		e->byte_len = 0;
 		e->wc_flags = 0;
 	}
-	if (c->rx.srq)
+	/* a void completion (responder_void()) does not release the receive */
+	if (c->rx.srq && likely(e->qpn))
 		e->inline_len |= URXE_CQE_SRQ;
 }
 
@@ -579,6 +602,7 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 
 	d.src = src;
 	d.inline_len = 0;
+	d.eager = false;
 	d.status = failed;
 	rc->conn = NULL;
 	rc->notify = false;
@@ -600,11 +624,10 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 	}
 	if (!receive_complete(qp, c, w, &t, length, grh, d.status, rc))
 		return RESP_NAK_OPERATION;
-	if (d.inline_len) {
-		/* the poller finds the SGEs in its own queue */
-		rc->ref.slot.cqe->inline_len = d.inline_len;
-		memcpy(rc->ref.slot.cqe->data, d.inline_data, d.inline_len);
-	}
+	if (d.inline_len)
+		responder_carry(rc, d.inline_data, d.inline_len);
+	else if (d.eager)
+		resp = receive_store_eager(qp, c, &t, &d, length, rc);
 	receive_settle(c, rc->ref.slot.cqe);
 	return resp;
 }
@@ -660,57 +683,6 @@ enum response responder_complete(struct urxe_qp *qp, struct urxe_conn *c,
 		return RESP_NAK_OPERATION;
 	receive_settle(c, rc->ref.slot.cqe);
 	return RESP_ACK;
-}
-
-bool responder_next(struct urxe_conn *c, struct next_receive *n)
-{
-	struct urxe_rx *rx = &c->rx;
-	const struct urxe_recv *slot;
-
-	if (unlikely(rx->shared || !rx->rq.ring))
-		return false;
-	n->index = load_acquire(&rx->rq.sh->cons);
-	if (receive_posted(rx, n->index) - n->index - 1 > rx->rq.mask)
-		return false;
-	slot = rq_view_slot(&rx->rq, n->index);
-	if (load_relaxed(&slot->num_sge) != 1 || unlikely(!rx->rq.max_sge))
-		return false;
-	n->wr_id = load_relaxed(&slot->wr_id);
-	n->sge = recv_sge(&slot->sge[0]);
-	return true;
-}
-
-bool responder_take_next(struct urxe_qp *qp, const struct ibv_send_wr *wr,
-			 const struct next_receive *n, uint32_t me,
-			 struct receipt *rc)
-{
-	struct urxe_conn *c = &qp->conn;
-	struct urxe_rq_view *rq = &c->rx.rq;
-	uint32_t index = n->index;
-	struct urxe_cqe *e;
-
-	if (unlikely(!cas_acq_rel(&rq->sh->cons, &index, index + 1)))
-		return false;
-	if (unlikely(!cq_begin_known(&c->rx.cq, &qp->direct_rcq, me,
-				     &rc->ref))) {
-		/* restore cons: the general path takes the receive again */
-		index = n->index + 1;
-		cas_acq_rel(&rq->sh->cons, &index, n->index);
-		return false;
-	}
-	rc->conn = c;
-	rc->index = n->index;
-	rc->solicited = wr->send_flags & IBV_SEND_SOLICITED;
-	rc->notify = false;
-	e = rc->ref.slot.cqe;
-	cqe_fill(e, n->wr_id, c->qpn, n->index, IBV_WC_SUCCESS, IBV_WC_RECV);
-	e->byte_len = wr->sg_list->length;
-	e->imm = wr->imm_data;
-	e->src_qp = qp->qpn;
-	e->wc_flags = wc_flags[wr->opcode];
-	/* prefetch for the next SEND */
-	__builtin_prefetch(rq_view_slot(rq, n->index + 1));
-	return true;
 }
 
 void responder_order_after(struct receipt *rc, struct urxe_cqe_ref *own)

@@ -9,6 +9,9 @@
  */
 #pragma once
 
+#include <string.h>
+
+#include "engine/cq/eager.h"
 #include "engine/qp/conn.h"
 #include "engine/qp/qp.h"
 #include "engine/mem/mem.h"
@@ -166,26 +169,67 @@ enum response responder_complete(struct urxe_qp *qp, struct urxe_conn *c,
 				 const struct stored_receive *t,
 				 enum ibv_wc_status failed, struct receipt *rc);
 
-/* The next receive to be taken, for the fast path (direct_send.c). */
-struct next_receive {
-	uint64_t wr_id;
-	struct urxe_sge sge;
-	uint32_t index;
-};
+/*
+ * Return the producer index of the receive queue.  If this requester is the
+ * only one, a cached value that is ahead of cons will do: it need not fetch
+ * the cache line that the receiver writes for each receive.
+ */
+static inline uint32_t rx_posted(struct urxe_rx *rx, uint32_t cons)
+{
+	struct urxe_rq_view *rq = &rx->rq;
+
+	if (rx->shared || rq->posted - cons - 1 > rq->mask)
+		rq->posted = load_acquire(&rq->sh->prod);
+	return rq->posted;
+}
+
+/* The wc_flags of the receive completion of a request. */
+static inline uint8_t responder_wc_flags(uint8_t opcode)
+{
+	static const uint8_t flags[] = {
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_WITH_IMM,
+		[IBV_WR_SEND_WITH_IMM] = IBV_WC_WITH_IMM,
+		[IBV_WR_SEND] = 0,
+		[IBV_WR_SEND_WITH_INV] = IBV_WC_WITH_INV,
+	};
+
+	return flags[opcode];
+}
 
 /*
- * Get the next receive without taking it.  False if the queue has other
- * requesters, no receive is posted, or the receive does not have exactly one
- * SGE.
+ * Let the completion carry len bytes, at most URXE_CQE_INLINE; the poller
+ * places them.
  */
-bool responder_next(struct urxe_conn *c, struct next_receive *n);
+static inline void responder_carry(struct receipt *rc, const uint64_t *data,
+				   uint64_t len)
+{
+	struct urxe_cqe *e = rc->ref.slot.cqe;
+
+	e->inline_len = len;
+	memcpy(e->data, data, len);
+}
+
 /*
- * Take receive n for wr, a SEND that fits, claim its completion for process
- * me, and fill it.  False, with nothing changed, if this is not possible.
+ * Make rc, whose message cannot be delivered after all, a completion that
+ * polling drops.
  */
-bool responder_take_next(struct urxe_qp *qp, const struct ibv_send_wr *wr,
-			 const struct next_receive *n, uint32_t me,
-			 struct receipt *rc);
+static inline void responder_void(struct receipt *rc)
+{
+	rc->ref.slot.cqe->qpn = 0;
+	rc->ref.slot.cqe->inline_len = 0;
+}
+
+/*
+ * Can the completion of a SEND of qp have an eager slot?  Not in the CQ of its
+ * send completion: responder_order_after() moves it to another position.
+ */
+static inline bool responder_has_slot(const struct urxe_qp *qp,
+				      struct urxe_conn *c)
+{
+	return likely(!qp->scq || qp->scq->sh != c->rx.cq.sh) &&
+	       eager_is_ready(&c->rx.cq);
+}
+
 /*
  * Swap the entries of two claimed completions of the same CQ: own, the send
  * completion, was claimed later but has to precede the receive completion.

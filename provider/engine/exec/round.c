@@ -8,10 +8,11 @@
  *   - events that peers could not raise, and held events of moderated CQs
  *     (event.c, cq_moderate.c),
  *   - peers that died, and files that are not needed any more (peer.c),
- *   - lost receives (rq_recover.c).
+ *   - lost receives (rq_recover.c), eager buffers that are not used.
  */
 #include "base/clock.h"
 #include "engine/cq/cq_moderate.h"
+#include "engine/cq/eager.h"
 #include "engine/cq/event.h"
 #include "engine/mem/peer.h"
 #include "engine/qp/qp.h"
@@ -74,6 +75,7 @@ uint64_t round_run(struct urxe_context *ctx, uint64_t *liveness, bool woken)
 		peers_check();
 		pthread_mutex_lock(&ctx->lock);
 		rq_recover(ctx);
+		eager_return(ctx, now);
 		pthread_mutex_unlock(&ctx->lock);
 		*liveness = now + round_period(ctx, woken);
 	}

@@ -18,7 +18,7 @@ struct urxe_region {
 	const struct urxe_key *entry; /* or &region_none */
 	uint64_t is_live; /* value of entry->live while the key is valid */
 	const struct urxe_arena *arena;
-	char *base;
+	char *base; /* NULL: not mapped here, see region_look_up() */
 	uint64_t iova, length;
 	uint32_t key;
 	uint32_t made; /* arena.keys_made, loaded before the look-up */
@@ -34,9 +34,13 @@ static inline void region_forget(struct urxe_region *r)
 
 /*
  * Look up a key as mem_entry() does; the guard is raised.  False if there is
- * no such key for QP qpn, or its memory is not mapped in this process, or is
- * ODP.
+ * no such key for QP qpn, or it is ODP.  If its memory is not mapped in this
+ * process, base is NULL.
  */
+bool region_look_up(struct urxe_region *r, struct urxe_peer *p, uint32_t key,
+		    uint32_t pd, uint32_t access, uint32_t qpn)
+	__attribute__((cold));
+/* The same; false also if the memory is not mapped in this process. */
 bool region_open(struct urxe_region *r, struct urxe_peer *p, uint32_t key,
 		 uint32_t pd, uint32_t access, uint32_t qpn)
 	__attribute__((cold));
@@ -71,15 +75,22 @@ static inline bool region_allows(const struct urxe_region *r, uint32_t access)
 	return likely((r->access & access) == access);
 }
 
+/* Is [addr, addr + len) in r? */
+static inline bool region_covers(const struct urxe_region *r, uint64_t addr,
+				 uint64_t len)
+{
+	const uint64_t length = r->length;
+
+	/* an address below iova wraps to an offset beyond length */
+	return likely(len <= length && addr - r->iova <= length - len);
+}
+
 /* Get the address of [addr, addr + len); false if it is not in r. */
 static inline bool region_at(const struct urxe_region *r, uint64_t addr,
 			     uint64_t len, char **at)
 {
-	const uint64_t offset = addr - r->iova, length = r->length;
-
-	/* an address below iova wraps to an offset beyond length */
-	if (unlikely(len > length || offset > length - len))
+	if (unlikely(!region_covers(r, addr, len)))
 		return false;
-	*at = r->base + offset;
+	*at = r->base + (addr - r->iova);
 	return true;
 }

@@ -19,6 +19,7 @@
 
 #include "cq_resize.h"
 #include "engine/cq/cq.h"
+#include "engine/cq/eager.h"
 #include "cq_arm.h"
 #include "engine/core/log.h"
 #include "poller.h"
@@ -120,6 +121,7 @@ static int cq_move_producers(struct urxe_cq *cq, uint64_t next,
 	int ret;
 
 	cq_arm_forget(cq);
+	eager_suspend(cq);
 	cq_start_ring(cq, next);
 	store_relaxed(&sh->next_ring, next);
 	if (!cq_ring_close(&cq->ring, end)) {
@@ -172,6 +174,7 @@ int cq_resize(struct urxe_cq *cq, int cqe)
 	if (!b)
 		return ENOMEM;
 	ret = cq_replace_ring(cq, b, cqe);
+	eager_resume(cq);
 	free(cq->backlog);
 	cq->backlog = b;
 	if (!b->count) {

@@ -8,9 +8,10 @@
  * (lock.h). Other threads of this process that read the ring, for example
  * to destroy a QP, take the gate.
  *
- * For each completion the poller copies inline data to the receive buffer,
- * releases the CQ entry and then releases the slots of the send or receive
- * queue. An entry that a dead producer claimed and did not fill is skipped.
+ * For each completion the poller copies the bytes that it carries (eager.h) to
+ * the receive buffer, releases the CQ entry and then releases the slots of the
+ * send or receive queue. An entry that a dead producer claimed and did not fill
+ * is skipped.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,6 +24,7 @@
 #include "engine/qp/conn.h"
 #include "engine/core/context.h"
 #include "engine/cq/cq.h"
+#include "engine/cq/eager.h"
 #include "engine/core/log.h"
 #include "engine/mem/mem.h"
 #include "poller.h"
@@ -84,22 +86,40 @@ static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
 }
 
 /*
- * Place the inline data of @e. Return false if an lkey is not valid any more
- * or its memory is not mapped.
+ * Find the bytes that @e, at the head of the ring, carries, and their number.
+ * The number is too large, or the result NULL, if @e is damaged.
  */
-static bool poll_place_inline(struct urxe_context *ctx, uint32_t pd,
-			      const struct urxe_recv *r, uint32_t max_sge,
-			      const struct urxe_cqe *e)
+static inline const uint8_t *poll_data(struct urxe_cq *cq,
+				       const struct urxe_cqe *e, uint32_t *len)
 {
-	uint32_t i, n, left = e->inline_len & ~URXE_CQE_SRQ;
+	*len = e->inline_len & ~URXE_CQE_SRQ;
+	if (*len != URXE_CQE_EAGER)
+		return *len <= URXE_CQE_INLINE ? e->data : NULL;
+	*len = e->byte_len;
+	return *len <= URXE_EAGER_BYTES ?
+		       (const uint8_t *)eager_read(cq, cq->head) :
+		       NULL;
+}
+
+/*
+ * Place the bytes that @e carries. Return false if an lkey is not valid any
+ * more or its memory is not mapped.
+ */
+static bool poll_place_carried(struct urxe_cq *cq, uint32_t pd,
+			       const struct urxe_recv *r, uint32_t max_sge,
+			       const struct urxe_cqe *e)
+{
 	/* read once: it is shared memory */
 	uint32_t num_sge = load_relaxed(&r->num_sge);
-	const uint8_t *data = e->data;
+	struct urxe_context *ctx = cq->ctx;
 	const struct urxe_key *k;
 	struct urxe_sge sge;
+	const uint8_t *data;
+	uint32_t i, n, left;
 
-	if (left > sizeof(e->data))
-		left = sizeof(e->data);
+	data = poll_data(cq, e, &left);
+	if (unlikely(!data))
+		return false;
 	for (i = 0; left && i < num_sge && i < max_sge; i++) {
 		sge = recv_sge(&r->sge[i]);
 		n = sge.length < left ? sge.length : left;
@@ -133,17 +153,17 @@ static void poll_fail_receive(struct urxe_context *ctx, struct urxe_cqe *e)
 }
 
 /*
- * Place the inline data of @e once: an entry may be settled before it is
+ * Place the bytes that @e carries, once: an entry may be settled before it is
  * polled.
  */
-static void poll_place(struct urxe_context *ctx, uint32_t pd,
+static void poll_place(struct urxe_cq *cq, uint32_t pd,
 		       const struct urxe_recv *r, uint32_t max_sge,
 		       struct urxe_cqe *e)
 {
 	if (likely(!(e->inline_len & ~URXE_CQE_SRQ)))
 		return;
-	if (unlikely(!poll_place_inline(ctx, pd, r, max_sge, e)))
-		poll_fail_receive(ctx, e);
+	if (unlikely(!poll_place_carried(cq, pd, r, max_sge, e)))
+		poll_fail_receive(cq->ctx, e);
 	e->inline_len &= URXE_CQE_SRQ;
 }
 
@@ -162,14 +182,14 @@ struct slot_release {
 };
 
 /* Complete a receive of a queue that several requesters consume. */
-static void poll_settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
+static void poll_settle_kept(struct urxe_cq *cq, struct urxe_rq *rq,
 			     uint32_t pd, uint32_t ticket, struct urxe_cqe *e,
 			     struct slot_release *p)
 {
 	p->rq = rq;
 	p->kept = rq_kept(rq, ticket);
 	if (p->kept)
-		poll_place(ctx, pd, kept_recv(p->kept), rq->max_sge, e);
+		poll_place(cq, pd, kept_recv(p->kept), rq->max_sge, e);
 }
 
 /* Complete a receive of an SRQ. Return false if its QP was destroyed. */
@@ -180,8 +200,8 @@ poll_settle_srq(struct urxe_cq *cq, struct urxe_cqe *e, struct slot_release *p)
 
 	if (unlikely(!srq))
 		return false;
-	poll_settle_kept(cq->ctx, &srq->rq, srq->sh->pd,
-			 URXE_WQE_TICKET(e->wqe), e, p);
+	poll_settle_kept(cq, &srq->rq, srq->sh->pd, URXE_WQE_TICKET(e->wqe), e,
+			 p);
 	/* an XRC target QP may belong to another process */
 	return srq->cq || (e->qpn && context_qp(cq->ctx, e->qpn));
 }
@@ -198,8 +218,8 @@ static inline void poll_settle_tail(struct slot_release *p,
 }
 
 /*
- * Find the queue slot that @e releases and place its inline data. Return
- * false if the QP was destroyed.
+ * Find the queue slot that @e releases and place the bytes that it carries.
+ * Return false if the QP was destroyed.
  */
 static inline bool __attribute__((always_inline))
 poll_settle(struct urxe_cq *cq, struct urxe_cqe *e, struct slot_release *p)
@@ -217,9 +237,9 @@ poll_settle(struct urxe_cq *cq, struct urxe_cqe *e, struct slot_release *p)
 	if (e->opcode & IBV_WC_RECV && unlikely(!qp->rq.ring))
 		return true; /* not written by a valid producer */
 	if (e->opcode & IBV_WC_RECV && rq_kept_set(&qp->rq)) {
-		poll_settle_kept(cq->ctx, &qp->rq, qp->sh->pd, e->wqe, e, p);
+		poll_settle_kept(cq, &qp->rq, qp->sh->pd, e->wqe, e, p);
 	} else if (e->opcode & IBV_WC_RECV) {
-		poll_place(qp->ctx, qp->sh->pd, rq_slot(&qp->rq, e->wqe),
+		poll_place(cq, qp->sh->pd, rq_slot(&qp->rq, e->wqe),
 			   qp->rq.max_sge, e);
 		poll_settle_tail(p, &qp->rq.tail, qp->rq.mask);
 	} else {
@@ -359,8 +379,10 @@ void poll_leaves_ring(struct urxe_cq *cq, struct urxe_cqe *e)
 bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)
 {
 	struct slot_release p;
-	struct urxe_cqe *e = poll_next(cq, &p);
+	struct urxe_cqe *e;
 
+	eager_provide(cq);
+	e = poll_next(cq, &p);
 	if (!e)
 		return false;
 	memcpy(copy, e, sizeof(*copy));
@@ -403,6 +425,65 @@ poll_plain(struct urxe_cq *cq, const struct urxe_cqe *e, struct ibv_wc *wc)
 	return true;
 }
 
+static inline const struct urxe_cqe *poll_head(const struct urxe_cq *cq)
+{
+	return &cq->ring.entry[cq->head & cq->ring.mask];
+}
+
+/*
+ * Place the bytes that @e carries if that is plain: one SGE, to private memory
+ * of this process. Return false if the general path must do it.
+ */
+static inline bool __attribute__((always_inline))
+poll_place_plain(struct urxe_cq *cq, const struct urxe_qp *qp,
+		 const struct urxe_cqe *e)
+{
+	const struct urxe_recv *r = rq_slot(&qp->rq, e->wqe);
+	const struct urxe_sge sge = recv_sge(&r->sge[0]);
+	const struct urxe_key *k;
+	const uint8_t *data;
+	uint32_t len;
+
+	data = poll_data(cq, e, &len);
+	if (unlikely(load_relaxed(&r->num_sge) != 1 || !qp->rq.max_sge ||
+		     !data || len > sge.length || !nofault_is_safe()))
+		return false;
+	k = mem_lookup(qp->ctx->self, sge.lkey, qp->sh->pd, sge.addr, len,
+		       IBV_ACCESS_LOCAL_WRITE);
+	return likely(k && k->kind == URXE_MEM_PRIVATE &&
+		      mem_is_mine(qp->ctx->self, k)) &&
+	       likely(transfer_local(
+		       (char *)(uintptr_t)(k->va + (sge.addr - k->iova)),
+		       (const char *)data, len));
+}
+
+/*
+ * The same for a receive whose completion carries its bytes, if its queue has
+ * no kept receives.
+ */
+static bool __attribute__((noinline))
+poll_carried(struct urxe_cq *cq, struct ibv_wc *wc)
+{
+	const struct urxe_cqe *e = poll_head(cq);
+	struct urxe_qp *qp;
+	uint32_t end;
+
+	if (unlikely(cq->backlog || !cq_ring_is_ready(e, cq->head) ||
+		     !cq_is_ours(cq)) ||
+	    !e->inline_len || e->inline_len & URXE_CQE_SRQ)
+		return false;
+	qp = context_qp(cq->ctx, e->qpn);
+	if (unlikely(!qp || qp->qpn != e->qpn || !qp->rq.ring ||
+		     rq_kept_set(&qp->rq) || !poll_place_plain(cq, qp, e)))
+		return false;
+	poll_fill_wc(e, wc);
+	end = e->wqe + 1;
+	cq_ring_release(&cq->ring, ++cq->head);
+	if (likely(end - load_relaxed(&qp->rq.tail) - 1 <= qp->rq.mask))
+		store_release(&qp->rq.tail, end);
+	return true;
+}
+
 static bool __attribute__((noinline))
 poll_other(struct urxe_cq *cq, struct ibv_wc *wc)
 {
@@ -420,11 +501,6 @@ static int __attribute__((cold, noinline)) poll_wake(struct urxe_cq *cq)
 {
 	mutex_wake(&cq->lock);
 	return 0;
-}
-
-static inline const struct urxe_cqe *poll_head(const struct urxe_cq *cq)
-{
-	return &cq->ring.entry[cq->head & cq->ring.mask];
 }
 
 /*
@@ -449,7 +525,9 @@ static inline int poll_leave(struct urxe_cq *cq, int got)
 static int __attribute__((noinline))
 poll_some(struct urxe_cq *cq, int n, struct ibv_wc *wc, int got)
 {
-	while (got < n && poll_other(cq, &wc[got]))
+	eager_provide(cq);
+	while (got < n &&
+	       (poll_carried(cq, &wc[got]) || poll_other(cq, &wc[got])))
 		got++;
 	return poll_leave(cq, got);
 }

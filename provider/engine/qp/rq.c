@@ -274,7 +274,8 @@ static struct urxe_recv *rq_keep(struct urxe_rq *rq)
 	return kept_recv(k);
 }
 
-static int rq_push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
+static inline int __attribute__((always_inline))
+rq_push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 {
 	struct urxe_recv *slot = rq_slot(rq, rq->prod), *r = slot;
 	const struct ibv_sge *sge = wr->sg_list;
@@ -316,8 +317,9 @@ static bool rq_is_reset(const struct urxe_qp *qp)
 	return qp && qp_state(qp) == IBV_QPS_RESET;
 }
 
-static int rq_append(struct urxe_rq *rq, const struct urxe_qp *qp,
-		     struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+static inline int __attribute__((always_inline))
+rq_append(struct urxe_rq *rq, const struct urxe_qp *qp, struct ibv_recv_wr *wr,
+	  struct ibv_recv_wr **bad)
 {
 	int ret = 0;
 
@@ -334,20 +336,19 @@ static int rq_append(struct urxe_rq *rq, const struct urxe_qp *qp,
 	return ret;
 }
 
-int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
-	    const struct urxe_qp *qp, struct ibv_recv_wr *wr,
-	    struct ibv_recv_wr **bad)
+/*
+ * *@bad was not posted, because of @ret.  Post it and the WRs after it if
+ * receives can be recovered; otherwise log the reason.
+ */
+static int __attribute__((cold, noinline))
+rq_refuse(struct urxe_context *ctx, struct urxe_rq *rq,
+	  const struct urxe_qp *qp, struct ibv_recv_wr **bad, int ret)
 {
 	const char *verb = qp ? "ibv_post_recv" : "ibv_post_srq_recv";
-	int ret;
 
-	if (rq_kept_set(rq) && rq_needs_recovery(ctx))
-		rq_recover_now(ctx, false);
-	ret = rq_append(rq, qp, wr, bad);
-	if (unlikely(ret == ENOMEM && rq_kept_set(rq)) &&
-	    rq_recover_now(ctx, true))
+	if (ret == ENOMEM && rq_kept_set(rq) && rq_recover_now(ctx, true))
 		ret = rq_append(rq, qp, *bad, bad);
-	if (likely(!ret))
+	if (!ret)
 		return 0;
 	if (ret == ENOMEM) {
 		fetch_add_relaxed(&urxe_tally.full, 1);
@@ -363,6 +364,26 @@ int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
 	return ret;
 }
 
+static inline int __attribute__((always_inline))
+rq_post_list(struct urxe_context *ctx, struct urxe_rq *rq,
+	     const struct urxe_qp *qp, struct ibv_recv_wr *wr,
+	     struct ibv_recv_wr **bad)
+{
+	int ret;
+
+	if (rq_kept_set(rq) && rq_needs_recovery(ctx))
+		rq_recover_now(ctx, false);
+	ret = rq_append(rq, qp, wr, bad);
+	return likely(!ret) ? 0 : rq_refuse(ctx, rq, qp, bad, ret);
+}
+
+int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
+	    const struct urxe_qp *qp, struct ibv_recv_wr *wr,
+	    struct ibv_recv_wr **bad)
+{
+	return rq_post_list(ctx, rq, qp, wr, bad);
+}
+
 void rq_wake_waiter(struct urxe_qp *qp)
 {
 	uint32_t who = exchange_seq_cst(&qp->sh->rq.waiter, 0);
@@ -371,26 +392,37 @@ void rq_wake_waiter(struct urxe_qp *qp)
 		service_wake_slot(qp->ctx->fabric, who - 1);
 }
 
+/* It has an SRQ or is of type XRC. */
+static int __attribute__((cold, noinline))
+rq_is_missing(const struct urxe_qp *qp)
+{
+	urxe_why(
+		"ibv_post_recv: QP 0x%x has no receive queue: the QP has an SRQ, or is an XRC QP",
+		qp->qpn);
+	errno = EINVAL;
+	return EINVAL;
+}
+
+static void __attribute__((cold, noinline)) rq_flush_posted(struct urxe_qp *qp)
+{
+	urxe_lock(&qp->lock);
+	flush_qp(qp);
+	urxe_unlock(&qp->lock);
+}
+
 int rq_post_recv(struct urxe_qp *qp, struct ibv_recv_wr *wr,
 		 struct ibv_recv_wr **bad)
 {
 	int ret;
 
-	if (unlikely(!qp->rq.sh)) { /* it has an SRQ or is of type XRC */
-		urxe_why(
-			"ibv_post_recv: QP 0x%x has no receive queue: the QP has an SRQ, or is an XRC QP",
-			qp->qpn);
+	if (unlikely(!qp->rq.sh)) {
 		*bad = wr;
-		errno = EINVAL;
-		return EINVAL;
+		return rq_is_missing(qp);
 	}
-	ret = rq_post(qp->ctx, &qp->rq, qp, wr, bad);
+	ret = rq_post_list(qp->ctx, &qp->rq, qp, wr, bad);
 	if (unlikely(load_seq_cst(&qp->sh->rq.waiter)))
 		rq_wake_waiter(qp);
-	if (unlikely(qp_state(qp) == IBV_QPS_ERR)) {
-		urxe_lock(&qp->lock);
-		flush_qp(qp);
-		urxe_unlock(&qp->lock);
-	}
+	if (unlikely(qp_state(qp) == IBV_QPS_ERR))
+		rq_flush_posted(qp);
 	return ret;
 }
