@@ -103,6 +103,10 @@ finish()
 	done
 	say "$SECONDS s; CPU time of this shell and of its children:"
 	times >&2
+	# once more only the first lines: the reports may be long
+	for f in ${failures[@]+"${failures[@]}"}; do
+		say "${f%%$'\n'*}"
+	done
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[[ $failed == 0 ]]
 	exit

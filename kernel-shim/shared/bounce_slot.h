@@ -73,10 +73,10 @@
  * it is done, at_work is odd (base/presence.h); meanwhile it looks keys and
  * ranges up again.  A destroyer of a key, a QP or a receive waits for at_work
  * after it has waited for the guards (bounce_quiesce()), because a requester
- * may have been killed in the middle of its request.  The bouncer copies with
- * preadv(2) and pwritev(2) between the arena's file and its memory: they fail
- * with an error where a page is missing, and they are allowed where
- * process_vm_*(2) is not.
+ * may have been killed in the middle of its request.  Its copies report a
+ * missing page as an error (provider/engine/copy/nofault.h), or without a signal
+ * handler are made by preadv(2) and pwritev(2) between the arena's file and its
+ * memory, which are allowed where process_vm_*(2) is not.
  *
  * tests/model/bounce.pml checks this.
  */

@@ -51,3 +51,8 @@ has '  last' "$dir/report"
 has "  repeat: meson test -C $dir/build --print-errorlogs --suite ci 'ci jobs'" \
 	"$dir/report"
 has 'skipped: a step that is skipped: no such tool' "$dir/err"
+# the names are the end of the output
+tail -n 2 "$dir/err" >"$dir/end"
+has 'FAILED: a step that fails' "$dir/end"
+has "FAILED: urxe:ci+long / ci jobs in $dir/build: FAIL after 2 s, status 9" \
+	"$dir/end"

@@ -6,6 +6,7 @@ set -u
 export LC_ALL=C
 failed=0
 passed=0
+failures=()
 
 # Without the library of a sanitizer, with which procps sometimes hangs
 pgrep()
@@ -59,6 +60,7 @@ report() # STATUS NAME
 		echo "ok: $2"
 	else
 		failed=$((failed + 1))
+		failures+=("FAILED ($1): $2")
 		echo "FAILED ($1): $2"
 	fi
 }
@@ -78,8 +80,10 @@ check()
 	[[ $status == 0 ]] || echo "$out"
 }
 
+# The failures are printed again: only the end of a log may be kept.
 finish()
 {
+	[[ $failed == 0 ]] || printf '%s\n' "${failures[@]}"
 	echo "$passed passed, $failed failed, 0 skipped"
 	[[ $failed == 0 ]]
 	exit
