@@ -1050,8 +1050,7 @@ struct heir {
 	int go[2], done[2]; /* pipes */
 };
 
-/* Child: poll the parent's CQ, 8 messages at a time, when the parent says so.
- */
+/* Child: poll the parent's CQ, 8 messages at a time, on request. */
 static int poll_for_parent(void *arg)
 {
 	const struct heir *h = arg;
