@@ -24,20 +24,36 @@ bool ah_gid_is_ours(const struct urxe_dev *dev, const uint8_t gid[16])
 	return false;
 }
 
-/*
- * Return whether @attr may lead to another host: the context has a wire, the
- * source GID is of type RoCE v2, and both GIDs are of the same address
- * family.
- */
-static bool ah_leaves(const struct urxe_context *ctx,
-		      const struct ibv_ah_attr *attr)
+static int ah_no_way(const char *why)
 {
-	const struct ibv_global_route *g = &attr->grh;
+	return fabric_fail(EHOSTUNREACH, "%s", why);
+}
+
+/*
+ * Check whether packets can be sent to the destination, which is no GID of
+ * this fabric.  The socket of the wire has one address family.
+ */
+static int ah_check_remote(const struct urxe_context *ctx,
+			   const struct ibv_global_route *g)
+{
 	const uint8_t *own =
 		ctx->fabric->dev->gid[URXE_GID_ROW(g->sgid_index)].raw;
 
-	return ctx->has_wire && URXE_GID_TYPE(g->sgid_index) == URXE_ROCE_V2 &&
-	       gids_fit(URXE_ROCE_V2, own, g->dgid.raw);
+	if (!ctx->has_wire)
+		return ah_no_way(
+			"no device of this fabric has the destination GID; start the peer in this fabric, or use urxe run --wire for another host");
+	if (URXE_GID_TYPE(g->sgid_index) != URXE_ROCE_V2)
+		return ah_no_way(
+			"the destination GID is of another host, which needs a source GID of type RoCE v2");
+	if (!gids_fit(URXE_ROCE_V2, own, g->dgid.raw))
+		return ah_no_way(
+			"one of the GIDs is an IPv4 address and the other one is not");
+	if (gid_is_ipv4(own) != ctx->wire_is_ipv4)
+		return ah_no_way(
+			ctx->wire_is_ipv4 ?
+				"the GIDs are IPv6 addresses, and URXE_WIRE is an IPv4 address" :
+				"the GIDs are IPv4 addresses, and URXE_WIRE is an IPv6 address");
+	return 0;
 }
 
 int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
@@ -58,11 +74,9 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 			"sgid_index %u has no GID (`urxe info` lists the GIDs)",
 			attr->grh.sgid_index);
 	if (mcast_is_group(attr->grh.dgid.raw) ||
-	    ah_gid_is_ours(dev, attr->grh.dgid.raw) || ah_leaves(ctx, attr))
+	    ah_gid_is_ours(dev, attr->grh.dgid.raw))
 		return 0;
-	return fabric_fail(
-		EHOSTUNREACH,
-		"no device of this fabric has the destination GID; start the peer in this fabric, or use urxe run --wire for another host");
+	return ah_check_remote(ctx, &attr->grh);
 }
 
 /*

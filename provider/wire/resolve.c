@@ -16,21 +16,19 @@
  * Return true if the destination is on another host; *own is the source GID
  * entry.
  */
-static bool dest_is_remote(const struct urxe_context *ctx,
+static bool dest_is_remote(struct urxe_context *ctx,
 			   const struct ibv_ah_attr *attr, struct urxe_gid *own)
 {
 	const struct ibv_global_route *g = &attr->grh;
 
-	return attr->is_global &&
-	       URXE_GID_TYPE(g->sgid_index) == URXE_ROCE_V2 &&
-	       !mcast_is_group(g->dgid.raw) &&
+	return attr->is_global && !mcast_is_group(g->dgid.raw) &&
 	       !ah_gid_is_ours(ctx->fabric->dev, g->dgid.raw) &&
-	       fabric_get_gid(ctx->fabric->dev, g->sgid_index, own) &&
-	       gids_fit(URXE_ROCE_V2, own->raw, g->dgid.raw);
+	       !ah_check(ctx, attr) &&
+	       fabric_get_gid(ctx->fabric->dev, g->sgid_index, own);
 }
 
-int resolve_neighbour(const struct urxe_context *ctx,
-		      const struct ibv_ah_attr *attr, const char *what)
+int resolve_neighbour(struct urxe_context *ctx, const struct ibv_ah_attr *attr,
+		      const char *what)
 {
 	struct urxe_gid own;
 	int err;

@@ -20,5 +20,5 @@
  * Returns 0 if it is known or not needed, ETIMEDOUT if there was no reply,
  * ENETUNREACH or EHOSTUNREACH if there is no route.
  */
-int resolve_neighbour(const struct urxe_context *ctx,
-		      const struct ibv_ah_attr *attr, const char *what);
+int resolve_neighbour(struct urxe_context *ctx, const struct ibv_ah_attr *attr,
+		      const char *what);

@@ -59,6 +59,7 @@ const char *wire_why(void)
 void wire_opened(struct urxe_context *ctx)
 {
 	ctx->has_wire = wire_address();
+	ctx->wire_is_ipv4 = gid_is_ipv4(address);
 	if (ctx->has_wire)
 		socket_owner_start(ctx, address);
 }

@@ -7,7 +7,7 @@
 #   tests/wire/hosts BUILD/tools/urxe tests/bench/wire-hosts.sh BUILD [SECONDS]
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/../wire/lib.sh"
-bench=$1/tests/bench/urxe-bench-wire
+bench=$(realpath "$1")/tests/bench/urxe-bench-wire
 seconds=${2:-3}
 need ib_write_bw
 need iperf3

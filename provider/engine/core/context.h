@@ -43,6 +43,7 @@ struct urxe_context {
 	/* seed of the bytes before the IPv4 header of a datagram; 0: zeros */
 	uint64_t grh_noise;
 	bool has_wire; /* unknown addresses are those of other hosts */
+	bool wire_is_ipv4; /* else IPv6: the address family of its socket */
 	struct urxe_cq *cqs;
 	_Atomic uint32_t eager_buffers; /* number of them, see cq/eager.h */
 	/* by QPN index and by number; read by pollers, see quiesce.h */

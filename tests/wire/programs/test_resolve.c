@@ -37,11 +37,14 @@ static void open_node(void)
 	qp_to_init(n.qp, &o);
 }
 
-static uint8_t own_index(void)
+/* The GID of the interface's IPv4 address, or for IPv6 the first one. */
+static uint8_t own_index(const union ibv_gid *to)
 {
 	union ibv_gid gid;
 	int i;
 
+	if (memcmp(to->raw, here, 12))
+		return 1;
 	for (i = 1; i < 256; i += 2)
 		if (!ibv_query_gid(n.ctx, 1, i, &gid) &&
 		    !memcmp(gid.raw, here, 16))
@@ -53,7 +56,8 @@ static union ibv_gid gid_of(const char *text)
 {
 	union ibv_gid gid = { .raw = { [10] = 0xff, 0xff } };
 
-	ck_assert_int_eq(inet_pton(AF_INET, text, gid.raw + 12), 1);
+	if (inet_pton(AF_INET, text, gid.raw + 12) != 1)
+		ck_assert_int_eq(inet_pton(AF_INET6, text, gid.raw), 1);
 	return gid;
 }
 
@@ -63,14 +67,15 @@ static int connect_to(const char *text)
 	struct ibv_qp_attr attr;
 	int mask = attr_rtr(&attr, &n.o, &to);
 
-	attr.ah_attr.grh.sgid_index = own_index();
+	attr.ah_attr.grh.sgid_index = own_index(&to.gid);
 	return ibv_modify_qp(n.qp, &attr, mask);
 }
 
 static int make_ah_to(const char *text)
 {
+	const union ibv_gid to = gid_of(text);
 	struct ibv_ah_attr attr = {
-		.grh = { .dgid = gid_of(text), .sgid_index = own_index() },
+		.grh = { .dgid = to, .sgid_index = own_index(&to) },
 		.is_global = 1,
 		.port_num = 1,
 	};
@@ -84,6 +89,26 @@ static int each(int way, const char *text)
 {
 	return way ? make_ah_to(text) : connect_to(text);
 }
+
+/*
+ * The socket has an IPv4 address, so no packet can be sent between IPv6
+ * addresses: both verbs fail with EHOSTUNREACH.
+ */
+START_TEST(other_address_family)
+{
+	char text[INET6_ADDRSTRLEN];
+	union ibv_gid gid;
+
+	open_node();
+	ck_ok(ibv_query_gid(n.ctx, 1, 1, &gid));
+	ck_assert_int_ne(memcmp(gid.raw, here, 12), 0);
+	gid.raw[15] ^= 1;
+	ck_nonnull(inet_ntop(AF_INET6, gid.raw, text, sizeof(text)));
+	ck_assert_int_eq(each(_i, text), EHOSTUNREACH);
+	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_INIT);
+	node_close(&n);
+}
+END_TEST
 
 /*
  * If the next hop does not answer, the verb fails with ETIMEDOUT and the QP
@@ -157,6 +182,7 @@ int main(void)
 
 	add_loop(s, neighbour_timeout, 2);
 	add_loop(s, no_route, 2);
+	add_loop(s, other_address_family, 2);
 	add_loop(s, neighbour_answers, 2);
 	return run(s);
 }
