@@ -36,14 +36,26 @@ void broken(const char *file, int line, const char *what)
 
 /* The harness is the socket owner, without a thread. */
 static struct urxe_context *held;
+static struct urxe_context *cm_held; /* librdmacm also opens the device */
 static struct wire_server *server;
+
+/* URXE_WIRE is read once, but each input has its own IP version. */
+static void set_ip_version(void)
+{
+	held->wire_is_ipv4 = !host.ipv6;
+	if (cm_held)
+		cm_held->wire_is_ipv4 = !host.ipv6;
+}
 
 void __wrap_socket_owner_start(struct urxe_context *ctx, const uint8_t gid[16]);
 void __wrap_socket_owner_start(struct urxe_context *ctx, const uint8_t gid[16])
 {
 	(void)gid;
-	if (!held) /* librdmacm also opens the device */
+	if (!held)
 		held = ctx;
+	else
+		cm_held = ctx;
+	set_ip_version();
 }
 
 void __wrap_socket_owner_stop(struct urxe_context *ctx);
@@ -397,6 +409,7 @@ void host_begin(bool ipv6)
 	host.ipv6 = ipv6;
 	host.here = ipv6 ? net_ipv6 : net_ipv4;
 	host.there = ipv6 ? there_ipv6 : there_ipv4;
+	set_ip_version();
 	hold(true);
 	fill_memory();
 	keys_begin();
