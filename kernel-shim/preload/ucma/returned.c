@@ -44,7 +44,8 @@
 #include "command.h"
 
 #define THREADS 256 /* more than threads that run commands at a time */
-#define RETURN_NS 50000 /* of CPU time */
+/* of CPU time, which may include interrupts that are handled meanwhile */
+#define RETURN_NS 200000
 #define CHECK_NS 20000 /* polling interval of a waiter */
 /* limit of the wait, in case the thread is stopped */
 #define TIMEOUT_NS 1000000000ull
@@ -74,8 +75,8 @@ static bool thread_time(uint32_t tid, uint64_t *ns)
 }
 
 /*
- * Return whether the thread sleeps: its state is not R (running or runnable),
- * or the thread has exited.
+ * Return whether the thread sleeps interruptibly (S), or has exited.  A page
+ * fault (D) or a debugger (T, t) may also stop it within librdmacm.
  */
 static bool thread_sleeps(uint32_t tid)
 {
@@ -91,7 +92,7 @@ static bool thread_sleeps(uint32_t tid)
 	close(fd);
 	stat[n > 0 ? n : 0] = 0;
 	name_end = strrchr(stat, ')');
-	return !name_end || name_end[1] != ' ' || name_end[2] != 'R';
+	return !name_end || name_end[1] != ' ' || !strchr("RDTt", name_end[2]);
 }
 
 static bool command_has_returned(const struct cm_cause *c)
