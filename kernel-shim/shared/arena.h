@@ -221,7 +221,7 @@ struct urxe_cq_sh {
 	_Atomic uint32_t comp_events; /* events written to the FIFO so far */
 	_Atomic uint32_t comp_fetched; /* events read from the FIFO so far */
 	_Atomic uint32_t held_back; /* completions held back by moderation */
-	_Atomic uint32_t eager_wanted; /* 1: a message could have used it */
+	_Atomic uint32_t eager_wanted; /* see eager.h */
 	_Atomic uint64_t eager_base; /* offset for the poller */
 	/* written by the poller */
 	alignas(URXE_LINE) _Atomic uint32_t head[2];

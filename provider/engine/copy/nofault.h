@@ -3,15 +3,17 @@
  * Loads and stores of registered memory, which the program may unmap,
  * protect or truncate while it is registered.
  *
- * The instructions are in one assembly file (nofault_x86_64.S,
- * nofault_aarch64.S), with one fix-up label, but for the copy of a word, which
- * is inline and has entries in a table, as copy_from_user() of the Linux kernel
- * has.  If one of them raises SIGSEGV or SIGBUS, the signal handler of the
- * preload library continues at the label (base/nofault.h), and the function
- * returns how many bytes were not copied.
+ * This is the exception table of the Linux kernel's copy_from_user().  The
+ * instructions are in one assembly section (nofault_x86_64.S,
+ * nofault_aarch64.S) with one fix-up label.  Only the copy of a word is inline;
+ * its two instructions have entries in a table.  If one of all these raises
+ * SIGSEGV or SIGBUS, the signal handler of the preload library continues at
+ * the label (base/nofault.h), and the function returns how many bytes were not
+ * copied.
  *
- * Where there is no handler, a fault is the program's: nofault_is_safe()
- * tells.  Callers that must not raise a signal then use a system call.
+ * If nofault_is_safe() is false, there is no handler for this thread, and a
+ * fault raises the signal in the program.  Callers that must not raise a
+ * signal then use a system call.
  */
 #pragma once
 

@@ -42,7 +42,7 @@ struct nofault nofault_copy(char *dst, const char *src, uint64_t len)
 
 struct nofault nofault_probe(const char *src)
 {
-	(void)*(const volatile char *)src;
+	(void)load_relaxed((const _Atomic char *)(const void *)src);
 	return done;
 }
 

@@ -238,8 +238,8 @@ struct urxe_cq {
 	_Atomic uint32_t armed_for; /* last arming: enum urxe_arm */
 	enum urxe_arm batch_event; /* an event deferred to ibv_end_poll */
 	uint64_t hold_until; /* moderation: when the service thread fires */
-	/* the eager buffer (eager.h): this process tried to allocate it, did */
-	bool eager_tried, eager_counted;
+	/* the eager buffer (eager.h): this process has allocated it */
+	bool eager_counted;
 	_Atomic bool eager_used; /* it was used since the last check */
 	uint64_t eager_idle_at; /* when it is freed if not used, ns */
 	unsigned int refs; /* QPs, under ctx->lock */

@@ -11,23 +11,20 @@
 
 void eager_want(struct urxe_cq_view *v)
 {
-	if (load_relaxed(&v->sh->eager_wanted))
+	if (load_relaxed(&v->sh->eager_wanted) != EAGER_NOT_WANTED)
 		return;
-	store_relaxed(&v->sh->eager_wanted, 1);
+	store_relaxed(&v->sh->eager_wanted, EAGER_WANTED);
 	/* for the next poll; an event follows with the message */
 	store_release(&v->sh->attention, 1);
 }
 
-/*
- * If no memory is left, eager_wanted stays 1: it is not tried again.  Processes
- * of a fork may do this at the same time.
- */
+/* Processes of a fork may do this at the same time. */
 void eager_provide_slow(struct urxe_cq *cq)
 {
 	struct urxe_context *ctx = cq->ctx;
 	uint64_t at = 0, none = 0;
 
-	cq->eager_tried = true;
+	store_relaxed(&cq->sh->eager_wanted, EAGER_TRIED);
 	if (load_relaxed(&cq->sh->eager_base))
 		return;
 	if (fetch_add_relaxed(&ctx->eager_buffers, 1) < EAGER_BUFFERS)
@@ -68,8 +65,8 @@ void eager_free(struct urxe_cq *cq)
 		arena_free(ctx->arena, ctx->cmd_fd, at, URXE_EAGER_SIZE);
 	if (cq->eager_counted)
 		fetch_sub_relaxed(&ctx->eager_buffers, 1);
-	cq->eager_tried = cq->eager_counted = false;
-	store_relaxed(&cq->sh->eager_wanted, 0);
+	cq->eager_counted = false;
+	store_relaxed(&cq->sh->eager_wanted, EAGER_NOT_WANTED);
 }
 
 /*
@@ -95,8 +92,12 @@ void eager_return(struct urxe_context *ctx, uint64_t now)
 	struct urxe_cq *cq;
 
 	for (cq = ctx->cqs; cq; cq = cq->next) {
-		if (likely(!load_relaxed(&cq->sh->eager)))
+		if (likely(!load_relaxed(&cq->sh->eager))) {
+			if (load_relaxed(&cq->sh->eager_wanted) == EAGER_TRIED)
+				store_relaxed(&cq->sh->eager_wanted,
+					      EAGER_NOT_WANTED);
 			continue;
+		}
 		if (exchange_relaxed(&cq->eager_used, false)) {
 			cq->eager_idle_at = now + EAGER_IDLE_NS;
 			continue;

@@ -23,7 +23,11 @@
  * A producer loads ring, head and eager in this order (seq_cst), with its
  * guard raised until it has published.  The owner stores eager 0 (seq_cst)
  * before a new ring, and waits for the guards that name the CQ: after that no
- * producer uses the buffer, and what is READY in the ring is all there is.
+ * producer uses the buffer, and none publishes another entry to the old ring.
+ *
+ * eager_wanted is set by producers, becomes EAGER_TRIED when the poller has
+ * allocated the buffer or could not, and is cleared by the service thread while
+ * there is no buffer.  So a failed allocation is repeated, but not each time.
  */
 #pragma once
 
@@ -89,11 +93,14 @@ static inline const char *eager_read(struct urxe_cq *cq, uint32_t pos)
 	       (uint64_t)(pos % URXE_EAGER_SLOTS) * URXE_EAGER_BYTES;
 }
 
+/* Values of eager_wanted */
+enum { EAGER_NOT_WANTED, EAGER_WANTED, EAGER_TRIED };
+
 /* Allocate the buffer if it is wanted. */
 void eager_provide_slow(struct urxe_cq *cq) __attribute__((cold));
 static inline void eager_provide(struct urxe_cq *cq)
 {
-	if (unlikely(load_relaxed(&cq->sh->eager_wanted) && !cq->eager_tried))
+	if (unlikely(load_relaxed(&cq->sh->eager_wanted) == EAGER_WANTED))
 		eager_provide_slow(cq);
 }
 

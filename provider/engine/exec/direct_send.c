@@ -157,27 +157,17 @@ static inline void direct_send_complete(struct urxe_qp *qp,
 	responder_notify(rc);
 }
 
-/* Can these bytes be read?  Otherwise no receive is taken for them. */
-static bool direct_can_read(const char *src, uint64_t len)
-{
-	uint64_t off;
-
-	for (off = 0; off < len; off += URXE_PAGE)
-		if (unlikely(nofault_probe(src + off).left))
-			return false;
-	return likely(!nofault_probe(src + len - 1).left);
-}
-
 /*
  * Take a receive whose memory is private to another process, and let its
  * completion carry the bytes.  False: it was not sent.
  */
 static bool direct_carry(struct urxe_qp *qp, const struct direct *d,
 			 const struct ibv_send_wr *wr,
-			 const struct next_receive *n, const char *src,
+			 const struct next_receive *n, char *src,
 			 struct receipt *rc)
 {
 	const uint64_t len = wr->sg_list->length;
+	const struct urxe_seg from = { .ptr = src, .len = len };
 	uint64_t data[URXE_CQE_INLINE / 8];
 	char *slot;
 
@@ -188,7 +178,8 @@ static bool direct_carry(struct urxe_qp *qp, const struct direct *d,
 		responder_carry(rc, data, len);
 		return true;
 	}
-	if (unlikely(!direct_can_read(src, len) ||
+	/* no receive is taken for bytes that are gone */
+	if (unlikely(!transfer_can_read(&from, len) ||
 		     !direct_take(qp, wr, n, d->me, rc)))
 		return false;
 	slot = eager_slot(&rc->conn->rx.cq, rc->ref.slot.pos);

@@ -87,7 +87,7 @@ static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
 
 /*
  * Find the bytes that @e, at the head of the ring, carries, and their number.
- * The number is too large, or the result NULL, if @e is damaged.
+ * NULL: @e is damaged.
  */
 static inline const uint8_t *poll_data(struct urxe_cq *cq,
 				       const struct urxe_cqe *e, uint32_t *len)
