@@ -377,24 +377,40 @@ static void each_length(struct duo *d, struct scene c, bool few)
 	}
 }
 
-/* One WR, posted by ibv_post_send or, of fewer lengths, by ibv_wr_*(). */
-START_TEST(one_wr)
+static void list_length(struct duo *d, struct scene c, bool built)
 {
-	const bool built = _i / (WHERE_COUNT * VANISHINGS);
-	struct scene c = { 0 };
-	unsigned int i;
+	(void)built;
+	c.len = is_word(c.op) ? 8 : MIDDLE;
+	run_scene(d, c);
+}
+
+/*
+ * Run a test of each operation at each side.  @i selects the duo, and whether
+ * WRs are posted by ibv_post_send or by ibv_wr_*().
+ */
+static void each_op(int i, struct scene c,
+		    void (*test)(struct duo *d, struct scene c, bool built))
+{
+	const bool built = i / (WHERE_COUNT * VANISHINGS);
+	unsigned int op;
 	struct duo d;
 
 	if (!can_run())
 		return;
-	c.v = open_scene(&d, _i % (WHERE_COUNT * VANISHINGS), built);
+	c.v = open_scene(&d, i % (WHERE_COUNT * VANISHINGS), built);
 	for (c.side = MINE; c.side < SIDES; c.side++)
-		for (i = 0; i < OPS; i++) {
-			c.op = ops[i];
+		for (op = 0; op < OPS; op++) {
+			c.op = ops[op];
 			if (!built || (c.op != WI && c.op != AW))
-				each_length(&d, c, built);
+				test(&d, c, built);
 		}
 	close_scene(&d);
+}
+
+/* One WR; of fewer lengths if it is posted by ibv_wr_*(). */
+START_TEST(one_wr)
+{
+	each_op(_i, (struct scene){ .v = NULL }, each_length);
 }
 END_TEST
 
@@ -404,22 +420,7 @@ END_TEST
  */
 START_TEST(one_of_a_list)
 {
-	const bool built = _i / (WHERE_COUNT * VANISHINGS);
-	struct scene c = { .list = true };
-	unsigned int i;
-	struct duo d;
-
-	if (!can_run())
-		return;
-	c.v = open_scene(&d, _i % (WHERE_COUNT * VANISHINGS), built);
-	for (c.side = MINE; c.side < SIDES; c.side++)
-		for (i = 0; i < OPS; i++) {
-			c.op = ops[i];
-			c.len = is_word(c.op) ? 8 : MIDDLE;
-			if (!built || (c.op != WI && c.op != AW))
-				run_scene(&d, c);
-		}
-	close_scene(&d);
+	each_op(_i, (struct scene){ .list = true }, list_length);
 }
 END_TEST
 
