@@ -404,6 +404,8 @@ struct urxe_qp_sh {
 	struct urxe_shared_gid sgid, dgid;
 	_Atomic uint8_t roce; /* RoCE version of sgid_index */
 	_Atomic uint8_t wire; /* 1: arena.wire[] has memory for it */
+	/* 1: the bytes of a polled receive could not be placed */
+	_Atomic uint8_t unplaced;
 	/* what broke the QP, and why */
 	struct urxe_kept_reason broken;
 	struct urxe_wait wait;

@@ -140,21 +140,19 @@ static bool poll_place_carried(struct urxe_cq *cq, uint32_t pd,
 	return true;
 }
 
-/*
- * Turn @e into a protection error, as if the responder had found it when the
- * message arrived, and move the QP to ERR.
- */
-static void poll_fail_receive(struct urxe_context *ctx, struct urxe_cqe *e)
+static void poll_fail_receive(struct urxe_cqe *e, enum ibv_wc_status status)
 {
-	e->status = IBV_WC_LOC_PROT_ERR;
+	e->status = status;
 	e->byte_len = 0;
 	e->wc_flags = 0;
-	conn_break_qpn(ctx->fabric, e->qpn);
+	e->inline_len &= URXE_CQE_SRQ;
 }
 
 /*
  * Place the bytes that @e carries, once: an entry may be settled before it is
- * polled.
+ * polled. If that fails, @e becomes a protection error, as if the responder
+ * had found it when the message arrived, and the QP is moved to ERR. Messages
+ * that arrived meanwhile are flushed (poll_follows_failure()).
  */
 static void poll_place(struct urxe_cq *cq, uint32_t pd,
 		       const struct urxe_recv *r, uint32_t max_sge,
@@ -162,9 +160,22 @@ static void poll_place(struct urxe_cq *cq, uint32_t pd,
 {
 	if (likely(!(e->inline_len & ~URXE_CQE_SRQ)))
 		return;
-	if (unlikely(!poll_place_carried(cq, pd, r, max_sge, e)))
-		poll_fail_receive(cq->ctx, e);
+	if (unlikely(!poll_place_carried(cq, pd, r, max_sge, e))) {
+		poll_fail_receive(e, IBV_WC_LOC_PROT_ERR);
+		conn_break_unplaced(cq->ctx->fabric, e->qpn);
+	}
 	e->inline_len &= URXE_CQE_SRQ;
+}
+
+/*
+ * Return whether an earlier receive of the QP failed because its bytes could
+ * not be placed. @qp is NULL if the QP is an XRC target of another process.
+ */
+static inline bool poll_follows_failure(const struct urxe_cq *cq,
+					const struct urxe_qp *qp, uint32_t qpn)
+{
+	return qp ? load_relaxed(&qp->sh->unplaced) :
+		    conn_is_unplaced(cq->ctx->fabric, qpn);
 }
 
 /*
@@ -194,16 +205,23 @@ static void poll_settle_kept(struct urxe_cq *cq, struct urxe_rq *rq,
 
 /* Complete a receive of an SRQ. Return false if its QP was destroyed. */
 static bool __attribute__((noinline))
-poll_settle_srq(struct urxe_cq *cq, struct urxe_cqe *e, struct slot_release *p)
+poll_settle_srq(struct urxe_cq *cq, struct urxe_cqe *e, struct slot_release *p,
+		bool again)
 {
 	struct urxe_srq *srq = context_srq(cq->ctx, URXE_WQE_INDEX(e->wqe));
+	const struct urxe_qp *qp;
 
 	if (unlikely(!srq))
 		return false;
+	qp = e->qpn ? context_qp(cq->ctx, e->qpn) : NULL;
+	if (qp && qp->qpn != e->qpn)
+		qp = NULL;
+	if (e->qpn && !again && unlikely(poll_follows_failure(cq, qp, e->qpn)))
+		poll_fail_receive(e, IBV_WC_WR_FLUSH_ERR);
 	poll_settle_kept(cq, &srq->rq, srq->sh->pd, URXE_WQE_TICKET(e->wqe), e,
 			 p);
 	/* an XRC target QP may belong to another process */
-	return srq->cq || (e->qpn && context_qp(cq->ctx, e->qpn));
+	return srq->cq || qp;
 }
 
 /*
@@ -219,23 +237,28 @@ static inline void poll_settle_tail(struct slot_release *p,
 
 /*
  * Find the queue slot that @e releases and place the bytes that it carries.
- * Return false if the QP was destroyed.
+ * @again: that was done before, when @e left the ring. Return false if the QP
+ * was destroyed.
  */
 static inline bool __attribute__((always_inline))
-poll_settle(struct urxe_cq *cq, struct urxe_cqe *e, struct slot_release *p)
+poll_settle(struct urxe_cq *cq, struct urxe_cqe *e, struct slot_release *p,
+	    bool again)
 {
 	struct urxe_qp *qp;
 
 	p->tail = NULL;
 	p->kept = NULL;
 	if (e->inline_len & URXE_CQE_SRQ)
-		return poll_settle_srq(cq, e, p);
+		return poll_settle_srq(cq, e, p, again);
 	qp = context_qp(cq->ctx, e->qpn);
 	if (unlikely(!qp || qp->qpn != e->qpn))
 		return false;
 	p->end = e->wqe + 1;
 	if (e->opcode & IBV_WC_RECV && unlikely(!qp->rq.ring))
 		return true; /* not written by a valid producer */
+	if (e->opcode & IBV_WC_RECV && !again &&
+	    unlikely(poll_follows_failure(cq, qp, e->qpn)))
+		poll_fail_receive(e, IBV_WC_WR_FLUSH_ERR);
 	if (e->opcode & IBV_WC_RECV && rq_kept_set(&qp->rq)) {
 		poll_settle_kept(cq, &qp->rq, qp->sh->pd, e->wqe, e, p);
 	} else if (e->opcode & IBV_WC_RECV) {
@@ -363,7 +386,7 @@ static inline struct urxe_cqe *poll_next(struct urxe_cq *cq,
 		e = unlikely(cq->backlog != NULL) ?
 			    &cq->backlog->cqe[cq->backlog->head] :
 			    poll_ring_next(cq);
-		if (!e || likely(poll_settle(cq, e, p)))
+		if (!e || likely(poll_settle(cq, e, p, cq->backlog != NULL)))
 			return e;
 		poll_release(cq, p);
 	}
@@ -373,7 +396,7 @@ void poll_leaves_ring(struct urxe_cq *cq, struct urxe_cqe *e)
 {
 	struct slot_release p;
 
-	poll_settle(cq, e, &p);
+	poll_settle(cq, e, &p, false);
 }
 
 bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)
@@ -413,7 +436,8 @@ poll_plain(struct urxe_cq *cq, const struct urxe_cqe *e, struct ibv_wc *wc)
 	tail = &qp->sq.tail;
 	mask = qp->sq.mask;
 	if (e->opcode & IBV_WC_RECV) {
-		if (unlikely(!qp->rq.ring || rq_kept_set(&qp->rq)))
+		if (unlikely(!qp->rq.ring || rq_kept_set(&qp->rq) ||
+			     poll_follows_failure(cq, qp, qpn)))
 			return false;
 		tail = &qp->rq.tail;
 		mask = qp->rq.mask;
@@ -474,7 +498,9 @@ poll_carried(struct urxe_cq *cq, struct ibv_wc *wc)
 		return false;
 	qp = context_qp(cq->ctx, e->qpn);
 	if (unlikely(!qp || qp->qpn != e->qpn || !qp->rq.ring ||
-		     rq_kept_set(&qp->rq) || !poll_place_plain(cq, qp, e)))
+		     rq_kept_set(&qp->rq) ||
+		     poll_follows_failure(cq, qp, e->qpn) ||
+		     !poll_place_plain(cq, qp, e)))
 		return false;
 	poll_fill_wc(e, wc);
 	end = e->wqe + 1;

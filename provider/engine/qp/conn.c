@@ -518,19 +518,46 @@ void conn_break(struct urxe_conn *c, enum response nak,
 		conn_attention(c, c->sh->send_cq);
 }
 
-void conn_break_qpn(struct urxe_fabric *f, uint32_t qpn)
+/*
+ * Let c be the connection of the QP c->qpn, whoever sends to it.  Return
+ * false if there is no such QP, else the caller puts c->peer.
+ */
+static bool conn_of_responder(struct urxe_conn *c, struct urxe_fabric *f)
 {
-	struct urxe_conn c = { .qpn = qpn };
 	uint32_t slot, gen;
 
-	if (!qpn_lookup(f->dev, qpn, &slot, &gen))
+	if (!qpn_lookup(f->dev, c->qpn, &slot, &gen))
+		return false;
+	c->peer = peer_get(f, slot, gen);
+	if (!c->peer)
+		return false;
+	c->sh = &c->peer->arena->qp[qpn_index(c->qpn)];
+	c->want = load_relaxed(&c->sh->conn) & URXE_CONN_ENDS;
+	if (URXE_CONN_QPN(c->want) == c->qpn)
+		return true;
+	peer_put(c->peer);
+	return false;
+}
+
+void conn_break_unplaced(struct urxe_fabric *f, uint32_t qpn)
+{
+	struct urxe_conn c = { .qpn = qpn };
+
+	if (!conn_of_responder(&c, f))
 		return;
-	c.peer = peer_get(f, slot, gen);
-	if (!c.peer)
-		return;
-	c.sh = &c.peer->arena->qp[qpn_index(qpn)];
-	c.want = load_relaxed(&c.sh->conn) & URXE_CONN_ENDS;
-	if (URXE_CONN_QPN(c.want) == qpn)
-		conn_break(&c, RESP_NAK_OPERATION, NULL, NULL);
+	store_relaxed(&c.sh->unplaced, 1);
+	conn_break(&c, RESP_NAK_OPERATION, NULL, NULL);
 	peer_put(c.peer);
+}
+
+bool conn_is_unplaced(struct urxe_fabric *f, uint32_t qpn)
+{
+	struct urxe_conn c = { .qpn = qpn };
+	bool ret;
+
+	if (!conn_of_responder(&c, f))
+		return false;
+	ret = load_relaxed(&c.sh->unplaced);
+	peer_put(c.peer);
+	return ret;
 }

@@ -178,5 +178,10 @@ bool conn_accepts_datagram(struct urxe_conn *c, uint32_t qkey);
  */
 void conn_break(struct urxe_conn *c, enum response nak,
 		const struct urxe_qp *qp, const struct urxe_wqe *w);
-/* The same for QP qpn, to which a message cannot be delivered. */
-void conn_break_qpn(struct urxe_fabric *f, uint32_t qpn);
+/*
+ * The same for QP qpn, because the bytes of a receive could not be placed when
+ * it was polled.  Its later receives are then flushed, whether or not their
+ * messages have arrived.
+ */
+void conn_break_unplaced(struct urxe_fabric *f, uint32_t qpn);
+bool conn_is_unplaced(struct urxe_fabric *f, uint32_t qpn);

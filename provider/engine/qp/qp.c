@@ -141,6 +141,7 @@ void qp_forget(struct urxe_qp *qp, uint64_t conn)
 	why_forget(qp);
 	qp->fetched = false;
 	store_relaxed(&qp->sh->last_wqe, 0);
+	store_relaxed(&qp->sh->unplaced, 0);
 	store_relaxed(&qp->sh->comm_est, 0);
 	store_relaxed(&qp->sh->rq.waiter, 0);
 }

@@ -271,6 +271,24 @@ static void shared_mine(struct duo *d, struct share *s, uint32_t len)
 	take_both(d, s);
 }
 
+/*
+ * Both receives take messages before they are polled.  The first one cannot be
+ * placed, which breaks the QP; the second one is flushed.
+ */
+static void shared_flushed(struct duo *d, struct share *s, uint32_t len)
+{
+	send_shared(d, s, SHORT, IBV_WC_SUCCESS);
+	send_shared(d, s, len, IBV_WC_SUCCESS);
+	vanish(d, PEERS, WAY_UNMAP, MESSAGE, PAGE);
+	expect_peers(d, 1, IBV_WC_LOC_PROT_ERR);
+	expect_peers(d, 2, IBV_WC_WR_FLUSH_ERR);
+	restore(d, PEERS);
+	/* both receives can be posted again */
+	connect_shared(d, s);
+	on_b(d, do_post_shared, NULL, 0);
+	take_both(d, s);
+}
+
 static void shared_peers(struct duo *d, struct share *s, uint32_t len)
 {
 	const bool late = is_placed_late(d, len);
@@ -307,6 +325,11 @@ START_TEST(shared_receive_queue)
 		connect_shared(&d, &s);
 		on_b(&d, do_post_shared, NULL, 0);
 		(i / 2 ? shared_peers : shared_mine)(&d, &s, lengths[i % 2]);
+	}
+	for (i = 0; i < 2 && is_placed_late(&d, SHORT); i++) {
+		connect_shared(&d, &s);
+		on_b(&d, do_post_shared, NULL, 0);
+		shared_flushed(&d, &s, lengths[i]);
 	}
 	on_b(&d, do_unshare, NULL, 0);
 	vanish_close(&d);
@@ -447,12 +470,14 @@ static void expect_poll(struct duo *d, enum poller how, uint64_t id,
 /*
  * Small SENDs are placed by the poller.  If the memory is gone by then, the
  * receive completes with LOC_PROT_ERR, also in a thread that blocks all
- * signals, and without a signal handler (URXE_FAULT_HANDLER=0).
+ * signals, and without a signal handler (URXE_FAULT_HANDLER=0).  The receives
+ * behind it are flushed, whether or not their messages have arrived.
  */
 START_TEST(placed_by_the_poller)
 {
 	static const enum way ways[] = { WAY_UNMAP, WAY_NONE, WAY_READ_ONLY };
 	struct opts o = default_opts();
+	uint64_t i;
 	uint32_t len;
 	struct duo d;
 
@@ -465,17 +490,21 @@ START_TEST(placed_by_the_poller)
 		side_fill(&d, MINE, MESSAGE, len, len);
 		b_recv(&d, 1, MESSAGE, len);
 		b_recv(&d, 2, MESSAGE + PAGE, len);
-		b_recv(&d, 3, MESSAGE, len);
-		ck_ok(post(&d, S, 1, MESSAGE, len, 0, 0));
-		ck_ok(post(&d, S, 2, MESSAGE, len, 0, 0));
-		expect_ok(d.a.scq, 1, IBV_WC_SEND);
-		expect_ok(d.a.scq, 2, IBV_WC_SEND);
+		b_recv(&d, 3, MESSAGE, LONG);
+		b_recv(&d, 4, MESSAGE, len);
+		b_recv(&d, 5, MESSAGE, len);
+		for (i = 1; i <= 4; i++) {
+			ck_ok(post(&d, S, i, MESSAGE, i == 3 ? LONG : len, 0,
+				   0));
+			expect_ok(d.a.scq, i, IBV_WC_SEND);
+		}
 		expect_poll(&d, _i, 1, IBV_WC_SUCCESS);
 		ck_assert(side_hash(&d, MINE, MESSAGE, len) ==
 			  side_hash(&d, PEERS, MESSAGE, len));
 		vanish(&d, PEERS, ways[len / 8 % 3], MESSAGE + PAGE, PAGE);
 		expect_poll(&d, _i, 2, IBV_WC_LOC_PROT_ERR);
-		expect_poll(&d, _i, 3, IBV_WC_WR_FLUSH_ERR);
+		for (i = 3; i <= 5; i++)
+			expect_poll(&d, _i, i, IBV_WC_WR_FLUSH_ERR);
 		ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
 		restore(&d, PEERS);
 		duo_renew(&d);
