@@ -81,6 +81,7 @@ packages_table()
 	librdmacm-dev       -                   -                   -              -
 	lintian             -                   -                   -              -
 	netcat-traditional  -                   -                   -              -
+	nftables            nftables            nftables            nftables       nftables
 	nodejs              nodejs              nodejs              nodejs         nodejs
 	npm                 npm                 npm-default         npm            npm
 	openmpi-bin         openmpi             openmpi             openmpi        openmpi

@@ -15,16 +15,15 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nf_tables_compat.h>
 #include <linux/netfilter/nfnetlink.h>
-#include <linux/netlink.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "doctor.h"
@@ -39,53 +38,22 @@ static const char cost[] =
 
 /* ------------------------------------------------------- attributes */
 
-/* A sequence of netlink attributes; `left` bytes follow `at`. */
-
+/* A sequence of netlink attributes of `left` bytes. */
 struct attributes {
-	const struct nlattr *at;
-	size_t left;
+	struct nlattr *at;
+	int left;
 };
 
-/* Return the payload of a, and its length in *n. */
-static const void *attr_data(const struct nlattr *a, size_t *n)
+static struct nlattr *attr_find(struct attributes in, int type)
 {
-	*n = a->nla_len - NLA_HDRLEN;
-	return (const char *)a + NLA_HDRLEN;
-}
-
-/* Return the next attribute and advance; NULL at the end or if malformed. */
-static const struct nlattr *attr_next(struct attributes *in)
-{
-	const struct nlattr *a = in->at;
-	size_t n;
-
-	if (in->left < NLA_HDRLEN || a->nla_len < NLA_HDRLEN ||
-	    a->nla_len > in->left)
-		return NULL;
-	n = NLA_ALIGN(a->nla_len);
-	in->left -= n < in->left ? n : in->left;
-	in->at = (const void *)((const char *)a + n);
-	return a;
-}
-
-static const struct nlattr *attr_find(struct attributes in, int type)
-{
-	const struct nlattr *a;
-
-	while ((a = attr_next(&in)))
-		if ((a->nla_type & NLA_TYPE_MASK) == type)
-			return a;
-	return NULL;
+	return nla_find(in.at, in.left, type);
 }
 
 /* Return the attributes nested in a, none if a is NULL. */
-static struct attributes attr_inside(const struct nlattr *a)
+static struct attributes attr_inside(struct nlattr *a)
 {
-	struct attributes in = { NULL, 0 };
-
-	if (a)
-		in.at = attr_data(a, &in.left);
-	return in;
+	return a ? (struct attributes){ nla_data(a), nla_len(a) } :
+		   (struct attributes){ NULL, 0 };
 }
 
 static struct attributes attr_find_inside(struct attributes in, int type)
@@ -100,29 +68,19 @@ static struct attributes attr_find_inside(struct attributes in, int type)
 static const char *attr_text(struct attributes in, int type)
 {
 	const struct nlattr *a = attr_find(in, type);
-	const char *text;
-	size_t n;
+	const char *text = a ? nla_data(a) : "";
 
-	if (!a)
-		return "";
-	text = attr_data(a, &n);
-	return n && !text[n - 1] ? text : "";
+	return a && nla_len(a) && !text[nla_len(a) - 1] ? text : "";
 }
 
 /* Read a number, which is in network byte order, to *out in host order. */
 static bool attr_u32(struct attributes in, int type, uint32_t *out)
 {
 	const struct nlattr *a = attr_find(in, type);
-	const void *data;
-	size_t n;
 
-	if (!a)
+	if (!a || nla_len(a) < (int)sizeof(*out))
 		return false;
-	data = attr_data(a, &n);
-	if (n < sizeof(*out))
-		return false;
-	memcpy(out, data, sizeof(*out));
-	*out = ntohl(*out);
+	*out = ntohl(nla_get_u32(a));
 	return true;
 }
 
@@ -140,11 +98,9 @@ struct firewall {
 	bool ipv6; /* check for IPv6 packets, else IPv4 */
 	bool sets; /* a rule with a set accepts; its members are unknown */
 	bool accepts, drops; /* a rule that names the port does so */
-	int err; /* of the netlink requests: 0 or -errno */
+	bool dumped; /* the last dump is complete */
+	int err; /* of the netlink requests: 0 or -NLE_* */
 };
-
-/* Process one chain or rule of a dump. */
-typedef void take_fn(struct firewall *f, uint8_t family, struct attributes in);
 
 static const char *family_name(uint8_t family)
 {
@@ -193,13 +149,8 @@ static int port_of(struct attributes in, int type)
 {
 	const struct nlattr *a =
 		attr_find(attr_find_inside(in, type), NFTA_DATA_VALUE);
-	const uint8_t *data;
-	size_t n;
 
-	if (!a)
-		return -1;
-	data = attr_data(a, &n);
-	return n == 2 ? data[0] << 8 | data[1] : -1;
+	return a && nla_len(a) == 2 ? ntohs(nla_get_u16(a)) : -1;
 }
 
 /*
@@ -241,17 +192,13 @@ static bool is_multiport_of_port(const void *info, size_t n)
 /* Return whether an iptables match in nf_tables names the port. */
 static bool is_match_of_port(struct attributes in)
 {
-	const struct nlattr *a = attr_find(in, NFTA_MATCH_INFO);
+	const struct attributes info = attr_find_inside(in, NFTA_MATCH_INFO);
 	const char *name = attr_text(in, NFTA_MATCH_NAME);
-	const void *info;
-	size_t n;
 
-	if (!a)
-		return false;
-	info = attr_data(a, &n);
 	if (!strcmp(name, "udp"))
-		return is_udp_of_port(info, n);
-	return !strcmp(name, "multiport") && is_multiport_of_port(info, n);
+		return is_udp_of_port(info.at, (size_t)info.left);
+	return !strcmp(name, "multiport") &&
+	       is_multiport_of_port(info.at, (size_t)info.left);
 }
 
 /*
@@ -330,13 +277,13 @@ static void take_rule(struct firewall *f, uint8_t family, struct attributes in)
 {
 	struct attributes list = attr_find_inside(in, NFTA_RULE_EXPRESSIONS);
 	struct chain *c = chain_of(f, family, in);
-	const struct nlattr *a;
 	struct rule r = { .from = -1 };
+	struct nlattr *a;
+	int left;
 
-	while ((a = attr_next(&list)))
-		take_expression(
-			&r, attr_text(attr_inside(a), NFTA_EXPR_NAME),
-			attr_find_inside(attr_inside(a), NFTA_EXPR_DATA));
+	nla_for_each_attr(a, list.at, list.left, left) take_expression(
+		&r, attr_text(attr_inside(a), NFTA_EXPR_NAME),
+		attr_find_inside(attr_inside(a), NFTA_EXPR_DATA));
 	/* of all chains: an input chain may jump to this one */
 	f->sets |= r.has_sets && r.accepts;
 	f->accepts |= r.names_port && r.accepts;
@@ -345,84 +292,69 @@ static void take_rule(struct firewall *f, uint8_t family, struct attributes in)
 		c->drops = true;
 }
 
-static int nft_request(int fd, int type)
+/* Process one message of a dump: libnl's callback for valid messages. */
+static int nft_take(struct nl_msg *msg, void *arg)
 {
-	struct {
-		struct nlmsghdr h;
-		struct nfgenmsg g;
-	} r = {
-		.h = { .nlmsg_len = sizeof(r),
-		       .nlmsg_type =
-			       (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type),
-		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
-		.g = { .nfgen_family = NFPROTO_UNSPEC,
-		       .version = NFNETLINK_V0 },
-	};
-
-	return send(fd, &r, sizeof(r), 0) == sizeof(r) ? 0 : -errno;
-}
-
-/* Process one message.  Return 1 if more follow, 0 at the end, or -errno. */
-static int nft_take(struct firewall *f, const struct nlmsghdr *h, take_fn *take)
-{
-	const struct nlmsgerr *e = NLMSG_DATA(h);
-	const struct nfgenmsg *g = NLMSG_DATA(h);
+	struct nlmsghdr *h = nlmsg_hdr(msg);
+	const struct nfgenmsg *g = nlmsg_data(h);
 	struct attributes in;
 
-	if (h->nlmsg_type == NLMSG_DONE)
-		return 0;
-	if (h->nlmsg_type == NLMSG_ERROR)
-		return h->nlmsg_len < NLMSG_LENGTH(sizeof(*e)) ? -EPROTO :
-								 e->error;
-	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*g)))
-		return -EPROTO;
-	in.at = (const void *)((const char *)g + NLMSG_ALIGN(sizeof(*g)));
-	in.left = h->nlmsg_len - NLMSG_LENGTH(sizeof(*g));
-	take(f, g->nfgen_family, in);
-	return 1;
+	if (nlmsg_datalen(h) < (int)sizeof(*g))
+		return -NLE_MSG_TOOSHORT;
+	in.at = nlmsg_attrdata(h, sizeof(*g));
+	in.left = nlmsg_attrlen(h, sizeof(*g));
+	if (NFNL_MSG_TYPE(h->nlmsg_type) == NFT_MSG_NEWCHAIN)
+		take_chain(arg, g->nfgen_family, in);
+	else
+		take_rule(arg, g->nfgen_family, in);
+	return NL_OK;
 }
 
-/* Dump all objects of `type` and call take for each.  Return 0 or -errno. */
-static int nft_dump(struct firewall *f, int fd, int type, take_fn *take)
+/* The callback for the end of a dump. */
+static int nft_end(struct nl_msg *msg, void *arg)
 {
-	static _Alignas(struct nlmsghdr) char buffer[1 << 16];
-	const struct nlmsghdr *h = (const void *)buffer;
-	int more = nft_request(fd, type);
-	ssize_t got;
-	size_t left;
+	struct firewall *f = arg;
 
-	if (more)
-		return more;
-	do {
-		got = recv(fd, buffer, sizeof(buffer), 0);
-		if (got < 0)
-			return -errno;
-		left = (size_t)got;
-		more = 1;
-		for (h = (const void *)buffer; more > 0 && NLMSG_OK(h, left);
-		     h = NLMSG_NEXT(h, left))
-			more = nft_take(f, h, take);
-	} while (more > 0);
-	return more;
+	(void)msg;
+	f->dumped = true;
+	return NL_STOP;
+}
+
+/* Request a dump and process its messages.  Return 0 or -NLE_*. */
+static int nft_dump(struct firewall *f, struct nl_sock *sk, int type)
+{
+	struct nfgenmsg g = { .nfgen_family = NFPROTO_UNSPEC,
+			      .version = NFNETLINK_V0 };
+	int err;
+
+	f->dumped = false;
+	err = nl_send_simple(sk, NFNL_SUBSYS_NFTABLES << 8 | type, NLM_F_DUMP,
+			     &g, sizeof(g));
+	if (err >= 0)
+		err = nl_recvmsgs_default(sk);
+	return err < 0 ? err : f->dumped ? 0 : -NLE_AGAIN;
 }
 
 static void nft_read(struct firewall *f, bool ipv6)
 {
 	/* do not wait long for a reply */
 	const struct timeval patience = { .tv_sec = 2 };
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+	struct nl_sock *sk = nl_socket_alloc();
 
 	memset(f, 0, sizeof(*f));
 	f->ipv6 = ipv6;
-	if (fd < 0) {
-		f->err = -errno;
-		return;
-	}
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	f->err = nft_dump(f, fd, NFT_MSG_GETCHAIN, take_chain);
+	f->err = sk ? nl_connect(sk, NETLINK_NETFILTER) : -NLE_NOMEM;
+	if (f->err)
+		goto out;
+	setsockopt(nl_socket_get_fd(sk), SOL_SOCKET, SO_RCVTIMEO, &patience,
+		   sizeof(patience));
+	nl_socket_modify_cb(sk, NL_CB_VALID, NL_CB_CUSTOM, nft_take, f);
+	nl_socket_modify_cb(sk, NL_CB_FINISH, NL_CB_CUSTOM, nft_end, f);
+	f->err = nft_dump(f, sk, NFT_MSG_GETCHAIN);
 	if (!f->err)
-		f->err = nft_dump(f, fd, NFT_MSG_GETRULE, take_rule);
-	close(fd);
+		f->err = nft_dump(f, sk, NFT_MSG_GETRULE);
+out:
+	nl_socket_free(sk);
 }
 
 /* Return the first chain that drops, or NULL. */
@@ -444,12 +376,12 @@ static void check_nft(bool wanted, bool ipv6)
 
 	nft_read(&f, ipv6);
 	c = nft_drops(&f);
-	if (f.err == -EPERM || f.err == -EACCES)
+	if (f.err == -NLE_PERM || f.err == -NLE_NOACCESS)
 		ok("firewall: rules for UDP port %d not checked: only root can read nf_tables",
 		   WIRE_PORT);
 	else if (f.err) /* the kernel has no nf_tables */
 		ok("firewall: none in the kernel (nf_tables: %s)",
-		   strerror(-f.err));
+		   nl_geterror(f.err));
 	else if (f.drops)
 		report(v, wanted ? cost : NULL, wanted ? LIKE_NFT : NULL,
 		       "firewall: a rule drops UDP port %d", WIRE_PORT);
