@@ -314,7 +314,7 @@ static void adv_wr_copy(struct urxe_qp *qp, struct adv_wr *m,
 
 /*
  * Return whether @second may be begun though the ordering rules put it behind
- * @first (flight_holds_back()). At most FLIGHT_MAX such WRs are in flight;
+ * @first (requester_holds_back()). At most FLIGHT_MAX such WRs are in flight;
  * others stay queued. transport_tick() keeps the order of those in flight.
  */
 static bool transport_follows(const struct urxe_qp *qp,

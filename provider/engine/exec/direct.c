@@ -86,7 +86,8 @@ direct_complete_slow(struct urxe_qp *qp, const struct ibv_send_wr *wr,
 		return;
 	}
 	qp->sq.signaled = qp->sq.done + 1;
-	direct_fill(qp, wr, wr->sg_list->length, opcode, ref.slot.cqe);
+	complete_fill(qp, wr->wr_id, opcode, wr->sg_list->length,
+		      IBV_WC_SUCCESS, ref.slot.cqe);
 	cq_end(v, &ref, false);
 }
 

@@ -21,7 +21,11 @@
  * data (eager.h).
  *
  * At the first WR that fails any check, the rest of the list is left to the
- * requester.  So errors are handled in the requester only.
+ * requester.  So errors are handled in the requester only.  The checks are the
+ * requester's, or their cached results: those of the connection are made by
+ * conn_check_path() (urxe_conn.path and allows), those of a key by mem_entry()
+ * (region.h), that of the responder's resources by part_has_resources().  CQEs
+ * are filled by complete_fill() and responder_fill().
  */
 #pragma once
 

@@ -27,18 +27,6 @@ static inline uint32_t fetch_access(const struct ibv_send_wr *wr)
 	}
 }
 
-static inline uint8_t fetch_wc_opcode(const struct ibv_send_wr *wr)
-{
-	switch (wr->opcode) {
-	case IBV_WR_RDMA_READ:
-		return IBV_WC_RDMA_READ;
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-		return IBV_WC_COMP_SWAP;
-	default:
-		return IBV_WC_FETCH_ADD;
-	}
-}
-
 static inline uint32_t fetch_rkey(const struct ibv_send_wr *wr)
 {
 	return wr->opcode == IBV_WR_RDMA_READ ? wr->wr.rdma.rkey :
@@ -55,14 +43,13 @@ static inline bool fetch_fits(const struct urxe_qp *qp,
 
 /*
  * Whether the responder has resources for as many READs and atomics as this
- * QP may have outstanding (max_rd_atomic).
+ * QP may have outstanding.
  */
 static inline bool fetch_has_resources(const struct urxe_qp *qp)
 {
-	uint32_t depth = qp->attr.max_rd_atomic;
+	const uint32_t depth = qp->attr.max_rd_atomic;
 
-	return likely(depth &&
-		      depth <= load_relaxed(&qp->conn.sh->max_dest_rd_atomic));
+	return likely(depth && part_has_resources(qp, depth));
 }
 
 /* Execute a READ to @own.  False: nothing was done. */
@@ -131,7 +118,8 @@ static bool fetch_one(struct urxe_qp *qp, struct direct *d,
 					       fetch_atomic(qp, wr, own)))
 		return false;
 	direct_count(qp, d, wr->sg_list->length);
-	direct_complete(qp, d, wr, wr->sg_list->length, fetch_wc_opcode(wr));
+	direct_complete(qp, d, wr, wr->sg_list->length,
+			wc_opcode_of[wr->opcode]);
 	return true;
 }
 

@@ -144,15 +144,6 @@ static inline void direct_count(struct urxe_qp *qp, struct direct *d,
 	d->room--;
 }
 
-/* Fill the CQE of wr, which completes now. */
-static inline void direct_fill(const struct urxe_qp *qp,
-			       const struct ibv_send_wr *wr, uint32_t len,
-			       uint8_t opcode, struct urxe_cqe *e)
-{
-	cqe_fill(e, wr->wr_id, qp->qpn, qp->sq.done, IBV_WC_SUCCESS, opcode);
-	e->byte_len = len;
-}
-
 static inline bool direct_is_signaled(const struct urxe_qp *qp,
 				      const struct ibv_send_wr *wr)
 {
@@ -181,7 +172,8 @@ static inline void direct_complete(struct urxe_qp *qp, const struct direct *d,
 		direct_complete_slow(qp, wr, opcode);
 	} else {
 		qp->sq.signaled = next;
-		direct_fill(qp, wr, len, opcode, slot.cqe);
+		complete_fill(qp, wr->wr_id, opcode, len, IBV_WC_SUCCESS,
+			      slot.cqe);
 		if (likely(!k->watched))
 			cq_ring_publish(slot.cqe, slot.pos,
 					memory_order_release);

@@ -59,7 +59,7 @@ direct_take(struct urxe_qp *qp, const struct ibv_send_wr *wr,
 	struct urxe_conn *c = &qp->conn;
 	struct urxe_rq_view *rq = &c->rx.rq;
 	uint32_t index = n->index;
-	struct urxe_cqe *e;
+	struct received m;
 
 	if (unlikely(!cas_acq_rel(&rq->sh->cons, &index, index + 1)))
 		return false;
@@ -70,16 +70,16 @@ direct_take(struct urxe_qp *qp, const struct ibv_send_wr *wr,
 		cas_acq_rel(&rq->sh->cons, &index, n->index);
 		return false;
 	}
-	rc->conn = c;
-	rc->index = n->index;
-	rc->solicited = wr->send_flags & IBV_SEND_SOLICITED;
+	m = (struct received){
+		.opcode = IBV_WC_RECV,
+		.wc_flags = responder_wc_flags(wr->opcode),
+		.solicited = wr->send_flags & IBV_SEND_SOLICITED,
+		.imm = wr->imm_data,
+		.length = wr->sg_list->length,
+	};
+	responder_fill(rc, qp, c, &m, n->wr_id, n->index, n->index,
+		       IBV_WC_SUCCESS);
 	rc->notify = false;
-	e = rc->ref.slot.cqe;
-	cqe_fill(e, n->wr_id, c->qpn, n->index, IBV_WC_SUCCESS, IBV_WC_RECV);
-	e->byte_len = wr->sg_list->length;
-	e->imm = wr->imm_data;
-	e->src_qp = qp->qpn;
-	e->wc_flags = responder_wc_flags(wr->opcode);
 	/* prefetch for the next SEND */
 	__builtin_prefetch(rq_view_slot(rq, n->index + 1));
 	return true;
@@ -144,7 +144,8 @@ static inline void direct_send_complete(struct urxe_qp *qp,
 	requester_executed(qp, sq_packets(len, qp->mtu_shift), len);
 	if (claimed) {
 		qp->sq.signaled = qp->sq.done + 1;
-		direct_fill(qp, wr, len, IBV_WC_SEND, ref.slot.cqe);
+		complete_fill(qp, wr->wr_id, IBV_WC_SEND, len, IBV_WC_SUCCESS,
+			      ref.slot.cqe);
 		notify = cq_publish_known(ours, &qp->direct_scq, &ref,
 					  &solicited);
 	}

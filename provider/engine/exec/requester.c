@@ -60,8 +60,8 @@ static void requester_break(struct urxe_qp *qp, enum ibv_wc_status status)
  * Record the status of an outstanding WR. It completes after all WRs before
  * it.
  */
-static void flight_note(struct urxe_qp *qp, uint32_t index,
-			enum ibv_wc_status status)
+static void requester_note(struct urxe_qp *qp, uint32_t index,
+			   enum ibv_wc_status status)
 {
 	struct urxe_wqe *w = sq_slot(&qp->sq, index);
 
@@ -73,7 +73,7 @@ static void flight_note(struct urxe_qp *qp, uint32_t index,
  * Decrement sq->to_restart, the number of queued WRs that were in flight
  * before: the WR at `begun` is begun.
  */
-static void flight_count_restart(struct urxe_sq *sq)
+static void requester_count_restart(struct urxe_sq *sq)
 {
 	if (sq->to_restart)
 		sq->to_restart--;
@@ -91,8 +91,8 @@ void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 	}
 	/* the WRs before it complete first */
 	stall_end(qp);
-	flight_count_restart(sq);
-	flight_note(qp, sq->begun++, status);
+	requester_count_restart(sq);
+	requester_note(qp, sq->begun++, status);
 }
 
 static void requester_advance(struct urxe_qp *qp, uint64_t length)
@@ -105,7 +105,7 @@ static void requester_advance(struct urxe_qp *qp, uint64_t length)
  * path.
  */
 static inline void __attribute__((always_inline))
-flight_retire(struct urxe_qp *qp, const struct urxe_wqe *w)
+requester_retire(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	if (likely(!wqe_is_local(w)))
 		requester_advance(qp, wqe_wire_length(w));
@@ -116,12 +116,12 @@ flight_retire(struct urxe_qp *qp, const struct urxe_wqe *w)
 }
 
 /* The same for the WR at `done`, and report its status to observers. */
-static inline void flight_retire_executed(struct urxe_qp *qp)
+static inline void requester_retire_executed(struct urxe_qp *qp)
 {
 	const struct urxe_wqe *w = sq_slot(&qp->sq, qp->sq.done);
 
 	observe(OBSERVE_ANSWERED, qp, w, IBV_WC_SUCCESS);
-	flight_retire(qp, w);
+	requester_retire(qp, w);
 }
 
 void requester_claim(struct urxe_qp *qp, const struct urxe_wqe *w,
@@ -145,7 +145,8 @@ enum verdict requester_finish(struct urxe_qp *qp, const struct urxe_wqe *w,
 	comp_cntr_wr(qp, w, false);
 	if (end->claimed) {
 		qp->sq.signaled = qp->sq.done + 1;
-		complete_fill(qp, w, IBV_WC_SUCCESS, end->ref.slot.cqe);
+		complete_fill(qp, w->wr_id, wc_opcode_of[w->opcode], w->length,
+			      IBV_WC_SUCCESS, end->ref.slot.cqe);
 		end->solicited = false;
 		end->notify =
 			cq_publish(&qp->scq->view, &end->ref, &end->solicited);
@@ -155,12 +156,12 @@ enum verdict requester_finish(struct urxe_qp *qp, const struct urxe_wqe *w,
 }
 
 /* Complete all WRs that were begun. */
-static void flight_retire_begun(struct urxe_qp *qp)
+static void requester_retire_begun(struct urxe_qp *qp)
 {
 	if (unlikely(qp->stall.kind != STALL_NONE))
 		stall_end(qp);
 	while (qp->sq.done != qp->sq.begun)
-		flight_retire_executed(qp);
+		requester_retire_executed(qp);
 }
 
 /*
@@ -194,7 +195,7 @@ enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 		requester_count_batch(qp, status ? done : UINT64_MAX);
 	if (likely(!status) ||
 	    (qp->type == IBV_QPT_UC && !(status & TRANSFER_READING))) {
-		flight_retire_begun(qp);
+		requester_retire_begun(qp);
 		return WR_DONE;
 	}
 	while (sq->done != sq->begun) {
@@ -204,7 +205,7 @@ enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 			break;
 		done -= len;
 		stall_end(qp);
-		flight_retire_executed(qp);
+		requester_retire_executed(qp);
 	}
 	sq->begun = sq->done;
 	return execute_answered(qp, r, sq_slot(sq, sq->begun),
@@ -217,8 +218,8 @@ enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
  * Return whether @w must not be begun before the outstanding WRs are done: by
  * the ordering rules (order.h), or because one of them has failed.
  */
-static bool flight_holds_back(const struct urxe_qp *qp,
-			      const struct urxe_wqe *w)
+static bool requester_holds_back(const struct urxe_qp *qp,
+				 const struct urxe_wqe *w)
 {
 	const struct urxe_sq *sq = &qp->sq;
 	const struct urxe_wqe *first;
@@ -237,8 +238,8 @@ static bool flight_holds_back(const struct urxe_qp *qp,
 	return false;
 }
 
-static enum verdict flight_begin(struct urxe_qp *qp, struct run *r,
-				 struct urxe_wqe *w)
+static enum verdict requester_begin(struct urxe_qp *qp, struct run *r,
+				    struct urxe_wqe *w)
 {
 	enum verdict v;
 
@@ -247,7 +248,7 @@ static enum verdict flight_begin(struct urxe_qp *qp, struct run *r,
 	if (v == WR_IN_FLIGHT)
 		stall_end(qp); /* the queue is not stalled any more */
 	if (v <= WR_COMPLETED)
-		flight_count_restart(&qp->sq);
+		requester_count_restart(&qp->sq);
 	return v;
 }
 
@@ -259,7 +260,7 @@ void requester_answer(struct urxe_qp *qp, uint32_t index,
 
 	if (status)
 		why_take(qp, index);
-	flight_note(qp, index, status);
+	requester_note(qp, index, status);
 	while (sq->done != sq->begun) {
 		w = sq_slot(sq, sq->done);
 		if (!w->answer)
@@ -273,7 +274,7 @@ void requester_answer(struct urxe_qp *qp, uint32_t index,
 		 */
 		qp_guard_raise(qp, GUARD_SEND);
 		conn_check(&qp->conn);
-		flight_retire(qp, w);
+		requester_retire(qp, w);
 		guard_lower(qp->guard);
 	}
 	flight_count(qp);
@@ -348,16 +349,16 @@ static inline void requester_use(struct urxe_qp *qp, const struct run *r,
 }
 
 /* Handle a WR that was begun and executed at once. */
-static void flight_executed(struct urxe_qp *qp, const struct run *r)
+static void requester_conclude_wr(struct urxe_qp *qp, const struct run *r)
 {
 	struct urxe_sq *sq = &qp->sq;
 
 	/* completions are in order: only if no WR before it is outstanding */
 	if (likely(sq->done + 1 == sq->begun)) {
-		flight_retire_begun(qp);
+		requester_retire_begun(qp);
 	} else if (!r->batch.n) {
 		stall_end(qp);
-		flight_note(qp, sq->begun - 1, IBV_WC_SUCCESS);
+		requester_note(qp, sq->begun - 1, IBV_WC_SUCCESS);
 	}
 }
 
@@ -369,7 +370,7 @@ static enum verdict requester_run_queue(struct urxe_qp *qp, struct run *r)
 
 	qp_guard_raise(qp, requester_uses(w));
 	for (;;) {
-		if (sq->done != sq->begun && flight_holds_back(qp, w)) {
+		if (sq->done != sq->begun && requester_holds_back(qp, w)) {
 			b = requester_send_batch(qp, r);
 			if (unlikely(b != WR_DONE))
 				return b;
@@ -379,12 +380,12 @@ static enum verdict requester_run_queue(struct urxe_qp *qp, struct run *r)
 		}
 		observe(OBSERVE_LEAVES, qp, w, 0);
 		v = likely(!qp->transport) ? execute(qp, r, w) :
-					     flight_begin(qp, r, w);
+					     requester_begin(qp, r, w);
 		if (unlikely(v > WR_COMPLETED))
 			break;
 		sq->begun++;
 		if (v < WR_IN_FLIGHT)
-			flight_executed(qp, r);
+			requester_conclude_wr(qp, r);
 		if (sq->begun == sq->prod || !requester_may_run(qp))
 			break;
 		w = sq_slot(sq, sq->begun);

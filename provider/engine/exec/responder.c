@@ -558,23 +558,22 @@ receive_complete(const struct urxe_qp *qp, struct urxe_conn *c,
 		 uint64_t length, uint8_t grh, enum ibv_wc_status failed,
 		 struct receipt *rc)
 {
-	struct urxe_cqe *e;
+	const struct received m = {
+		.opcode = is_send(w->opcode) ? IBV_WC_RECV :
+					       IBV_WC_RECV_RDMA_WITH_IMM,
+		.wc_flags = responder_wc_flags(w->opcode) | grh,
+		.solicited = w->flags & IBV_SEND_SOLICITED,
+		.imm = w->imm,
+		.length = length,
+	};
 
 	if (!cq_begin(&c->rx.cq, &rc->ref)) {
 		event_raise(c->peer, c->sh, IBV_EVENT_QP_FATAL);
 		why_note(CQ_FULL, c->qpn);
 		return false;
 	}
-	rc->conn = c;
-	rc->index = t->index;
-	rc->solicited = w->flags & IBV_SEND_SOLICITED;
-	e = rc->ref.slot.cqe;
-	cqe_fill(e, t->wr_id, c->qpn, receive_wqe(&c->rx, t), failed,
-		 is_send(w->opcode) ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM);
-	e->byte_len = length;
-	e->imm = w->imm;
-	e->src_qp = qp->qpn;
-	e->wc_flags = responder_wc_flags(w->opcode) | grh;
+	responder_fill(rc, qp, c, &m, t->wr_id, t->index,
+		       receive_wqe(&c->rx, t), failed);
 	return true;
 }
 

@@ -196,6 +196,36 @@ static inline uint8_t responder_wc_flags(uint8_t opcode)
 	return flags[opcode];
 }
 
+/* What a receive completion has from its message. */
+struct received {
+	enum ibv_wc_opcode opcode;
+	uint8_t wc_flags;
+	bool solicited;
+	__be32 imm;
+	uint32_t length;
+};
+
+/*
+ * Fill the completion that was claimed in rc->ref, and rc.  index is that of
+ * the receive; wqe is what polling releases (urxe_cqe.wqe).
+ */
+static inline void __attribute__((always_inline))
+responder_fill(struct receipt *rc, const struct urxe_qp *qp,
+	       struct urxe_conn *c, const struct received *m, uint64_t wr_id,
+	       uint32_t index, uint32_t wqe, enum ibv_wc_status status)
+{
+	struct urxe_cqe *e = rc->ref.slot.cqe;
+
+	rc->conn = c;
+	rc->index = index;
+	rc->solicited = m->solicited;
+	cqe_fill(e, wr_id, c->qpn, wqe, status, m->opcode);
+	e->byte_len = m->length;
+	e->imm = m->imm;
+	e->src_qp = qp->qpn;
+	e->wc_flags = m->wc_flags;
+}
+
 /*
  * Let the completion carry len bytes, at most URXE_CQE_INLINE; the poller
  * places them.

@@ -25,6 +25,7 @@ void complete_send(struct urxe_qp *qp, const struct urxe_wqe *w,
 	if (unlikely(!complete_begin(qp, &ref)))
 		return;
 	qp->sq.signaled = qp->sq.done + 1;
-	complete_fill(qp, w, status, ref.slot.cqe);
+	complete_fill(qp, w->wr_id, wc_opcode_of[w->opcode], w->length, status,
+		      ref.slot.cqe);
 	cq_end(&qp->scq->view, &ref, false);
 }

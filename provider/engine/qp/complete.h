@@ -11,14 +11,13 @@
 /* The opcode of the completion of a WR, by the opcode of the WR. */
 extern const uint8_t wc_opcode_of[];
 
-/* Fill a claimed CQ entry with the completion of @w. */
-static inline void complete_fill(const struct urxe_qp *qp,
-				 const struct urxe_wqe *w,
+/* Fill a claimed CQ entry with the completion of the WR in slot sq.done. */
+static inline void complete_fill(const struct urxe_qp *qp, uint64_t wr_id,
+				 uint8_t opcode, uint32_t length,
 				 enum ibv_wc_status status, struct urxe_cqe *e)
 {
-	cqe_fill(e, w->wr_id, qp->qpn, qp->sq.done, status,
-		 wc_opcode_of[w->opcode]);
-	e->byte_len = w->length;
+	cqe_fill(e, wr_id, qp->qpn, qp->sq.done, status, opcode);
+	e->byte_len = length;
 }
 
 /* Claim a CQE; if the CQ is in error, move the QP to ERR and return false. */
