@@ -27,6 +27,8 @@ for version in ${WIRE_VERSION-4 6}; do
 		fetches=()
 		[[ $operation != @(read|atomic) ]] || fetches=(-o 16)
 		perftest "ib_${operation}_lat" "$connection" "${fetches[@]}" -n 500
+		# it takes one completion for each event, so events must be in order
+		[[ $what != 'send RC' ]] || perftest ib_send_lat RC -e -n 500
 		perftest "ib_${operation}_bw" "$connection" "${fetches[@]}" -n 200
 		[[ $operation != atomic && $connection != UD ]] || continue
 		perftest "ib_${operation}_bw" "$connection" "${fetches[@]}" \

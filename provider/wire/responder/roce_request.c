@@ -12,6 +12,7 @@
 #include "engine/qp/comp_cntr.h"
 #include "engine/qp/why.h"
 #include "server.h"
+#include "wire/socket/inbox.h"
 
 /* Return the number of bytes of the message before this packet. */
 static uint64_t request_offset(const struct request *r)
@@ -109,6 +110,24 @@ static void request_received(struct request *r)
 }
 
 /*
+ * Raise the event of a receive in the order of a NIC: after its ACK was sent,
+ * and after the events of the QP's own sends that were acknowledged before.  A
+ * program that takes one completion for each event depends on both.
+ */
+static void request_notify(struct request *r, struct receipt *rc)
+{
+	struct urxe_wire_qp *e;
+
+	if (likely(!rc->notify))
+		return;
+	reply_acks(r->s);
+	e = wire_entry(r->c->peer->arena, r->c->qpn);
+	if (e)
+		inbox_wait(r->c->peer, &e->inbox);
+	responder_notify(rc);
+}
+
+/*
  * The last step of a packet that completes a receive: publish the completion
  * of rc, if there is one.  On success the packet is committed, otherwise the
  * QP is broken.  Return resp.
@@ -122,7 +141,7 @@ static enum response request_end(struct request *r, struct receipt *rc,
 		respond_step_undone(r);
 	else
 		request_received(r);
-	responder_notify(rc);
+	request_notify(r, rc);
 	return resp;
 }
 

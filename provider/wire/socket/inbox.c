@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Inbox of a QP: single-producer single-consumer ring, see inbox.h. */
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -129,6 +130,29 @@ bool inbox_put(struct owner_slot *owner_slot, uint32_t qpn,
 	done = inbox_put_to(owner_slot, peer, qpn, &head, p, path);
 	peer_put(peer);
 	return done;
+}
+
+/* ------------------------------------------------------- waiting */
+
+/* Longer than a busy machine needs to run the service thread. */
+#define INBOX_WAIT_NS 20000000ull
+
+/* acquire: pairs with inbox_drop(), after the completions were announced */
+static bool inbox_is_empty(const struct urxe_wire_inbox *in)
+{
+	return load_acquire(&in->head) == load_relaxed(&in->tail);
+}
+
+void inbox_wait(struct urxe_peer *p, struct urxe_wire_inbox *in)
+{
+	uint64_t end;
+
+	if (inbox_is_empty(in))
+		return;
+	service_wake(p->arena);
+	end = clock_now() + INBOX_WAIT_NS;
+	while (!inbox_is_empty(in) && clock_now() < end)
+		sched_yield();
 }
 
 /* ------------------------------------------------------- taking */

@@ -38,6 +38,12 @@ static inline struct urxe_wire_qp *wire_entry(struct urxe_arena *a,
 bool inbox_put(struct owner_slot *owner_slot, uint32_t qpn,
 	       const struct wire_packet *p, const struct wire_path *path);
 
+/*
+ * Wait until the QP's owner has processed all responses, and so announced the
+ * completions of its sends, at most INBOX_WAIT_NS.
+ */
+void inbox_wait(struct urxe_peer *p, struct urxe_wire_inbox *in);
+
 /* Consumer: the QP's owner, which holds the QP's lock ------------------ */
 
 /* Allocate the ring, unless it is allocated.  Returns 0 or -errno. */
