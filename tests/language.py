@@ -12,6 +12,7 @@ the count of each word only."""
 import collections
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -53,10 +54,17 @@ WORDS = {
 WORDS = {re.compile(word): instead for word, instead in WORDS.items()}
 
 
-def files():
-    out = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True,
-                         capture_output=True, text=True).stdout
-    for name in out.splitlines():
+def listed():
+    """Return the names of the files in the checkout, or None without git."""
+    if not shutil.which("git"):
+        return None
+    out = subprocess.run(["git", "ls-files"], cwd=ROOT, check=False,
+                         capture_output=True, text=True)
+    return None if out.returncode else out.stdout.splitlines()
+
+
+def files(names):
+    for name in names:
         path = ROOT / name
         if path.suffix in TEXT and not SKIPPED.search(name) and path.is_file():
             yield name, path
@@ -74,7 +82,11 @@ def main():
     used = set()
     count = collections.Counter()
     quiet = sys.argv[1:] == ["-n"]
-    for name, path in files():
+    names = listed()
+    if names is None:
+        print("git is not installed, or this is not a git checkout: not checked")
+        return 0
+    for name, path in files(names):
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:

@@ -6,23 +6,22 @@ URXE=$1
 netlink=$2
 library=$3
 . "$(dirname "$0")/lib.sh"
-LD_LIBRARY_PATH=$URXE_DIR/lib
-export LD_LIBRARY_PATH
-mkdir "$LD_LIBRARY_PATH" || exit 99
+dir=$URXE_DIR/lib
+mkdir "$dir" || exit 99
 
 # refused WHY
 refused() {
 	echo "$1"
 	URXE_LOG=1
 	export URXE_LOG
-	has "cannot emulate NETLINK_RDMA: " run "$netlink" refused
+	has "cannot emulate NETLINK_RDMA: " run env LD_LIBRARY_PATH="$dir" "$netlink" refused
 	unset URXE_LOG
-	out=$(run "$netlink" refused 2>&1) || die "refused: $out"
+	out=$(run env LD_LIBRARY_PATH="$dir" "$netlink" refused 2>&1) || die "refused: $out"
 	[ -z "$out" ] || die "unasked: $out"
 }
 
 # a file that is not a library, and a library without the functions
-echo "no library" >"$LD_LIBRARY_PATH/libnl-3.so.200"
+echo "no library" >"$dir/libnl-3.so.200"
 refused "no library"
-cp "$library" "$LD_LIBRARY_PATH/libnl-3.so.200" || exit 99
+cp "$library" "$dir/libnl-3.so.200" || exit 99
 refused "no functions"
