@@ -12,6 +12,19 @@
 #define IPV6_FLOWINFO 11
 #endif
 
+/* Prepare the header of a message, which recvmmsg(2) changes. */
+static void prepare(struct wire_receiver *r, unsigned int i)
+{
+	r->header[i].msg_hdr = (struct msghdr){
+		.msg_name = &r->message[i].from,
+		.msg_namelen = sizeof(r->message[i].from),
+		.msg_iov = &r->message[i].iov,
+		.msg_iovlen = 1,
+		.msg_control = r->message[i].control,
+		.msg_controllen = WIRE_CONTROL_BYTES,
+	};
+}
+
 void wire_receiver_begin(struct wire_receiver *r)
 {
 	unsigned int i;
@@ -21,6 +34,7 @@ void wire_receiver_begin(struct wire_receiver *r)
 	for (i = 0; i < WIRE_RECEIVER_MESSAGES; i++) {
 		r->message[i].iov.iov_base = r->buffer[i];
 		r->message[i].iov.iov_len = WIRE_MESSAGE_BYTES;
+		prepare(r, i);
 	}
 }
 
@@ -30,15 +44,8 @@ int wire_receive(struct wire_receiver *r, const struct wire_socket *s)
 	unsigned int i;
 	int n, err = 0;
 
-	for (i = 0; i < WIRE_RECEIVER_MESSAGES; i++)
-		r->header[i].msg_hdr = (struct msghdr){
-			.msg_name = &r->message[i].from,
-			.msg_namelen = sizeof(r->message[i].from),
-			.msg_iov = &r->message[i].iov,
-			.msg_iovlen = 1,
-			.msg_control = r->message[i].control,
-			.msg_controllen = WIRE_CONTROL_BYTES,
-		};
+	for (i = 0; i < r->n; i++)
+		prepare(r, i);
 	r->socket = s;
 	r->n = r->next = r->at = r->bytes = 0;
 	do

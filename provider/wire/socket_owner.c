@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "engine/core/log.h"
 #include "socket_owner.h"
@@ -27,7 +29,7 @@
  * Idle time after which the socket owner drops stale QPs and rechecks its
  * ownership.
  */
-#define IDLE_MS 1000
+#define IDLE_NS 1000000000ull
 /*
  * Failed binds before a message is printed: an ending process may still have
  * the port.
@@ -36,6 +38,36 @@
 /* Busy rounds of the own socket between two polls of the group sockets. */
 #define GROUPS_POLL_ROUNDS 16
 
+/*
+ * Receiving by pollers, see socket_owner.h.  The thread takes a poller for
+ * active for RECENT_NS after it has received, and naps meanwhile, each time
+ * twice as long.
+ */
+#define RECENT_NS 100000u
+#define NAP_MIN_NS 50000
+#define NAP_MAX_NS 1000000
+/* Packets of a batch that is better received by the thread, in parallel. */
+#define BULK 8u
+/*
+ * A late nap is one during which packets waited, because the poller had
+ * stopped.  Each one adds LATE_COST, a nap that is not late subtracts 1, and
+ * at LATE_LIMIT pollers are suspended.
+ */
+#define LATE_COST 8u
+#define LATE_LIMIT 16u
+/* How long; four times as long if the last time was recent. */
+#define SUSPEND_MIN_NS 10000000ull
+#define SUSPEND_MAX_NS 1000000000ull
+
+/*
+ * The thread polls the empty socket for SPIN_NS before it sleeps: an idle CPU
+ * may need tens of microseconds to wake up.  It stops doing so for
+ * SPIN_PAUSE_NS when most attempts find nothing.
+ */
+#define SPIN_NS 15000u
+#define SPIN_PAUSE_NS 50000000u
+#define SPIN_CREDIT 8
+
 struct socket_owner {
 	struct urxe_context *ctx;
 	pthread_t thread;
@@ -43,7 +75,16 @@ struct socket_owner {
 	struct event_count wake; /* the candidate sleeps here */
 	int bell; /* the socket owner polls this */
 	uint8_t gid[16];
+	pthread_mutex_t lock; /* of the server: the thread and pollers */
 	struct wire_server *server;
+	_Atomic uint64_t polled_at; /* time of the last poll that received */
+	_Atomic uint64_t suspended_until; /* no poller receives before */
+	uint64_t suspension; /* the last one, ns */
+	/* of the thread only: score of late naps; of attempts to spin */
+	unsigned int late;
+	int credit;
+	uint64_t spin_after; /* no attempt before */
+	uint64_t checked_at; /* time of the last server_check_cached() */
 	unsigned int failures;
 	/* socket owner last seen stopped, and its `batches` */
 	uint32_t suspect, batches;
@@ -147,8 +188,11 @@ static void socket_owner_log_error(struct socket_owner *h, int err)
 
 static bool socket_owner_open(struct socket_owner *h)
 {
-	int err = -server_make(h->ctx, h->gid, &h->server);
+	int err;
 
+	pthread_mutex_lock(&h->lock);
+	err = -server_make(h->ctx, h->gid, &h->server);
+	pthread_mutex_unlock(&h->lock);
 	if (!err) {
 		h->failures = 0;
 		return true;
@@ -156,6 +200,133 @@ static bool socket_owner_open(struct socket_owner *h)
 	h->failures++;
 	if (h->failures == (err == EADDRINUSE ? BIND_FAILURES_MAX : 1))
 		socket_owner_log_error(h, err);
+	return false;
+}
+
+/* Let no poller receive for a while.  The lock is held. */
+static void pollers_suspend(struct socket_owner *h, uint64_t now)
+{
+	const uint64_t before = load_relaxed(&h->suspended_until);
+
+	if (now - before > 10 * h->suspension)
+		h->suspension = SUSPEND_MIN_NS;
+	else if (h->suspension < SUSPEND_MAX_NS / 4)
+		h->suspension *= 4;
+	else
+		h->suspension = SUSPEND_MAX_NS;
+	store_relaxed(&h->suspended_until, now + h->suspension);
+}
+
+static bool poller_is_active(struct socket_owner *h)
+{
+	return clock_now() - load_relaxed(&h->polled_at) < RECENT_NS;
+}
+
+/* ctx->poller_waits: receive a batch, if the thread does not. */
+static bool socket_owner_poll(struct urxe_context *ctx)
+{
+	struct socket_owner *h = ctx->socket_owner;
+	const uint64_t now = clock_now();
+	const int saved = errno;
+	bool none = false;
+	int state;
+
+	if (now < load_relaxed(&h->suspended_until) ||
+	    pthread_mutex_trylock(&h->lock))
+		return false;
+	/* the system calls are cancellation points */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	if (h->server && owner_slot_is_current(&h->server->owner_slot)) {
+		store_relaxed(&h->polled_at, now);
+		none = !server_run(h->server);
+		if (!none && h->server->batch > BULK)
+			pollers_suspend(h, now);
+	}
+	pthread_mutex_unlock(&h->lock);
+	pthread_setcancelstate(state, NULL);
+	errno = saved;
+	return none;
+}
+
+/* Receive a batch, after a nap or not.  Return false if there was none. */
+static bool socket_owner_receive(struct socket_owner *h, bool napped)
+{
+	bool did;
+
+	pthread_mutex_lock(&h->lock);
+	did = server_run(h->server);
+	if (did && napped)
+		h->late += LATE_COST;
+	if (h->late >= LATE_LIMIT) {
+		h->late = 0;
+		pollers_suspend(h, clock_now());
+	}
+	pthread_mutex_unlock(&h->lock);
+	return did;
+}
+
+/*
+ * Sleep until a socket of fds is readable or the bell rings, for at most @ns.
+ * Without an event, check the cached QPs once in IDLE_NS.
+ */
+static void socket_owner_sleep(struct socket_owner *h, struct pollfd *fds,
+			       uint64_t ns)
+{
+	const struct timespec time = { .tv_sec = ns / IDLE_NS,
+				       .tv_nsec = ns % IDLE_NS };
+	struct wire_server *s = h->server;
+	uint64_t now;
+	int n;
+
+	groups_poll(&s->groups, fds + 2);
+	n = ppoll(fds, 2 + s->groups.n, &time, NULL);
+	now = clock_now();
+	pthread_mutex_lock(&h->lock);
+	if (n > 0) {
+		server_run_groups(s, fds + 2);
+	} else if (now - h->checked_at >= IDLE_NS) {
+		h->checked_at = now;
+		server_check_cached(s);
+	}
+	pthread_mutex_unlock(&h->lock);
+}
+
+/* Nap, without the own socket, while a poller receives. */
+static bool socket_owner_nap(struct socket_owner *h, struct pollfd *fds)
+{
+	uint64_t ns = NAP_MIN_NS;
+
+	fds[0].fd = -1;
+	for (; poller_is_active(h) && !load_acquire(&h->stop) &&
+	       owner_slot_is_current(&h->server->owner_slot);
+	     ns = 2 * ns < NAP_MAX_NS ? 2 * ns : NAP_MAX_NS) {
+		socket_owner_sleep(h, fds, ns);
+		if (h->late)
+			h->late--;
+	}
+	fds[0].fd = h->server->in.fd;
+	return ns != NAP_MIN_NS;
+}
+
+/* Poll the empty socket for SPIN_NS.  Return false if nothing arrived. */
+static bool socket_owner_spin(struct socket_owner *h)
+{
+	uint64_t now = clock_now();
+	const uint64_t end = now + SPIN_NS;
+
+	if (now < h->spin_after)
+		return false;
+	for (; now < end && !poller_is_active(h); now = clock_now())
+		if (socket_owner_receive(h, false)) {
+			if (h->credit < SPIN_CREDIT)
+				h->credit++;
+			return true;
+		}
+	h->credit -= 2;
+	if (h->credit <= 0) {
+		h->credit = 2;
+		h->spin_after = now + SPIN_PAUSE_NS;
+	}
 	return false;
 }
 
@@ -167,29 +338,25 @@ static void socket_owner_serve(struct socket_owner *h)
 		{ .fd = h->bell, .events = POLLIN },
 	};
 	unsigned int rounds = 0;
-	int ms;
+	bool napped;
 
 	store_relaxed(&s->owner_slot.sh->tid, (uint32_t)syscall(SYS_gettid));
 	while (!load_acquire(&h->stop) &&
 	       owner_slot_is_current(&s->owner_slot)) {
-		if (!server_run(s))
-			ms = IDLE_MS;
-		else if (++rounds % GROUPS_POLL_ROUNDS || !s->groups.n)
-			continue;
-		else
-			ms = 0;
-		groups_poll(&s->groups, fds + 2);
-		if (poll(fds, 2 + s->groups.n, ms) > 0)
-			server_run_groups(s, fds + 2);
-		else if (ms)
-			server_check_cached(s);
+		napped = socket_owner_nap(h, fds);
+		if (!socket_owner_receive(h, napped) && !socket_owner_spin(h))
+			socket_owner_sleep(h, fds, IDLE_NS);
+		else if (++rounds % GROUPS_POLL_ROUNDS == 0 && s->groups.n)
+			socket_owner_sleep(h, fds, 0);
 	}
 }
 
 static void socket_owner_release(struct socket_owner *h)
 {
+	pthread_mutex_lock(&h->lock);
 	server_free(h->server);
 	h->server = NULL;
+	pthread_mutex_unlock(&h->lock);
 	socket_owner_give_up(h);
 }
 
@@ -213,6 +380,7 @@ static void *socket_owner_main(void *arg)
 	struct socket_owner *h = arg;
 	uint32_t seen, who;
 
+	prctl(PR_SET_TIMERSLACK, 1000ul); /* for naps */
 	for (;;) {
 		seen = event_count_read(&h->wake);
 		process_publish_liveness(h->ctx->fabric);
@@ -237,6 +405,7 @@ void socket_owner_start(struct urxe_context *ctx, const uint8_t gid[16])
 	if (!h)
 		return;
 	h->ctx = ctx;
+	pthread_mutex_init(&h->lock, NULL);
 	memcpy(h->gid, gid, 16);
 	h->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	/* at once, so that packets are received when the device is open */
@@ -244,6 +413,7 @@ void socket_owner_start(struct urxe_context *ctx, const uint8_t gid[16])
 		socket_owner_try(h, &who);
 		if (thread_start(&h->thread, socket_owner_main, h)) {
 			ctx->socket_owner = h;
+			store_release(&ctx->poller_waits, socket_owner_poll);
 			return;
 		}
 	}
@@ -262,6 +432,7 @@ void socket_owner_stop(struct urxe_context *ctx)
 
 	if (!h)
 		return;
+	store_relaxed(&ctx->poller_waits, NULL);
 	ctx->socket_owner = NULL;
 	store_release(&h->stop, true);
 	eventfd_write(h->bell, 1);
@@ -277,6 +448,7 @@ void socket_owner_after_fork(struct urxe_context *ctx)
 
 	if (!h)
 		return;
+	store_relaxed(&ctx->poller_waits, NULL);
 	ctx->socket_owner = NULL;
 	close(h->bell);
 	if (h->server)

@@ -21,6 +21,26 @@
  * The UDP port may stay bound for a moment after a process ends, or be bound
  * by rxe or another fabric.  Then the bind is retried.
  *
+ * Receiving by pollers.  To wake the socket owner's thread for each packet
+ * takes longer than all the rest.  A poller of the same context whose CQ stays
+ * empty therefore receives a batch itself (ctx->poller_waits), unless another
+ * thread does: a mutex protects the server, and pollers only try it.  Meanwhile
+ * the thread does not wait for the socket, but naps, 50 us to 1 ms, until the
+ * last such poll is 100 us old.  So when a program that has polled for long
+ * stops, a packet waits for the thread at most 1.1 ms.
+ *
+ * That is wrong for a program that polls a CQ now and then but waits for bytes
+ * in memory (ib_write_lat), and for bulk traffic, where a poller and the thread
+ * should work in parallel.  If naps end with packets waiting, or if a batch is
+ * large, pollers do not receive for 10 ms, and for longer if that is soon
+ * repeated, up to 1 s.
+ *
+ * The thread polls the socket for a moment after each batch before it sleeps,
+ * because an idle CPU takes long to wake up.  It stops that for a while if it
+ * finds nothing most times.
+ *
+ * tests/model/socket_owner.pml checks the hand-over.
+ *
  * Callers: wire_opened(), wire_closing() and wire_after_fork() in wire.c.
  */
 #pragma once

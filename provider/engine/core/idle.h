@@ -30,7 +30,8 @@
 #define IDLE_SHARE 8
 
 /*
- * Yield if that is useful.  Called after IDLE_POLLS empty polls, without any
- * lock; the caller polls again afterwards.
+ * Yield if that is useful.  Called after IDLE_POLLS empty polls, or when a
+ * poller has received nothing from the wire, without any lock; the caller polls
+ * again afterwards.
  */
 void idle_yield(void);

@@ -579,10 +579,15 @@ poll_ready(struct urxe_cq *cq, int n, struct ibv_wc *wc,
 
 void poll_waits(struct urxe_cq *cq)
 {
+	bool (*waits)(struct urxe_context *) =
+		load_acquire(&cq->ctx->poller_waits);
+	const uint32_t empty = load_relaxed(&cq->empty);
+
 	store_relaxed(&cq->closely, true);
-	if (load_relaxed(&cq->empty) < IDLE_POLLS)
+	if ((likely(!waits) || !empty || !waits(cq->ctx)) && empty < IDLE_POLLS)
 		return;
-	store_relaxed(&cq->empty, 0);
+	if (empty >= IDLE_POLLS)
+		store_relaxed(&cq->empty, 0);
 	idle_yield();
 }
 

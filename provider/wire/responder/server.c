@@ -320,6 +320,7 @@ static bool run(struct wire_server *s, const struct wire_socket *from,
 		bytes += in.bytes;
 		packet(s, &in);
 	}
+	s->batch = packets;
 	owner_slot_end_batch(&s->owner_slot);
 	server_count_received(s, packets, bytes, dropped);
 	reply_acks(s);

@@ -63,6 +63,7 @@ struct wire_server {
 	struct wire_sender sender;
 	struct wire_receiver receiver;
 	uint32_t dropped; /* packets dropped by `in`, as counted so far */
+	uint32_t batch; /* packets in the last batch */
 };
 
 static inline void server_count(const struct wire_server *s,

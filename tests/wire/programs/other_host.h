@@ -133,8 +133,9 @@ void receive_acks(uint32_t psn);
  */
 pid_t start_owner(void);
 
-/* test_responder_{place,read,vanish,xrc}.c */
+/* test_responder_{place,poll,read,vanish,xrc}.c */
 TCase *place_case(void);
+TCase *poll_case(void);
 TCase *read_case(void);
 TCase *vanish_case(void);
 TCase *xrc_case(void);

@@ -4,8 +4,8 @@
  * remote host, which is this program (other_host.h).  It sends single
  * packets, also ones that no requester sends.  own-net runs it.
  *
- * The test cases of test_responder_{place,read,vanish,xrc}.c are part of this
- * program.
+ * The test cases of test_responder_{place,poll,read,vanish,xrc}.c are part of
+ * this program.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -649,6 +649,7 @@ int main(void)
 	tcase_add_test(h, socket_owner_killed);
 	suite_add_tcase(suite, t);
 	suite_add_tcase(suite, place_case());
+	suite_add_tcase(suite, poll_case());
 	suite_add_tcase(suite, read_case());
 	suite_add_tcase(suite, xrc_case());
 	suite_add_tcase(suite, vanish_case());
