@@ -62,7 +62,9 @@ struct urxe_context {
 	 */
 	_Atomic uint32_t recovered_gen;
 	_Atomic uint64_t recover_at; /* not before this time, ns */
-	_Atomic uint64_t reaped; /* last reaping for a full queue, ns */
+	/* a queue with kept receives (rq.h) was created */
+	_Atomic bool has_kept;
+	_Atomic uint64_t reaped; /* last reaping for such a queue, ns */
 };
 
 /*

@@ -19,6 +19,7 @@
 #include "engine/cq/cq_moderate.h"
 #include "engine/core/log.h"
 #include "poller.h"
+#include "engine/qp/rq.h"
 #include "engine/run/service.h"
 
 /*
@@ -139,6 +140,7 @@ static int cq_arm_as(struct urxe_cq *cq, enum urxe_arm want, bool kind)
 			"ibv_req_notify_cq: the service thread, which wakes the program, cannot be created");
 		return EAGAIN;
 	}
+	rq_recover_waiting(cq->ctx);
 	/* if that fails, a batch may end without seeing new completions */
 	looks = scan_begin(cq, &locked);
 	if (looks)

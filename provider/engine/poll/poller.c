@@ -586,8 +586,10 @@ void poll_waits(struct urxe_cq *cq)
 	store_relaxed(&cq->closely, true);
 	if ((likely(!waits) || !empty || !waits(cq->ctx)) && empty < IDLE_POLLS)
 		return;
-	if (empty >= IDLE_POLLS)
+	if (empty >= IDLE_POLLS) {
 		store_relaxed(&cq->empty, 0);
+		rq_recover_waiting(cq->ctx);
+	}
 	idle_yield();
 }
 

@@ -145,6 +145,7 @@ int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 		set = kept_make(NULL, max_wr, max_sge);
 		if (!set)
 			return -ENOMEM;
+		store_relaxed(&ctx->has_kept, true);
 	}
 	word = rq_make_ring(ctx, max_wr, rq->stride);
 	if (!word) {

@@ -174,11 +174,20 @@ void rq_wake_waiter(struct urxe_qp *qp);
  */
 void rq_recover(struct urxe_context *ctx);
 /*
- * The same for a verb that holds no lock.  full: its queue is full, so that
- * dead processes are looked for first.  False if there was nothing to
- * recover.
+ * The same for a verb that holds no lock.  reap: first search for processes
+ * that have died, at most every 100 ms.  False if there was nothing to recover.
  */
-bool rq_recover_now(struct urxe_context *ctx, bool full);
+bool rq_recover_now(struct urxe_context *ctx, bool reap);
+
+/*
+ * The same for a thread that waits for receives: they may not complete because
+ * a requester that took one has died, and another process need not notice.
+ */
+static inline void rq_recover_waiting(struct urxe_context *ctx)
+{
+	if (load_relaxed(&ctx->has_kept))
+		rq_recover_now(ctx, true);
+}
 
 /* Have processes died since the last complete recovery? */
 static inline bool rq_needs_recovery(const struct urxe_context *ctx)

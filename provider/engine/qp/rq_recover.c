@@ -10,8 +10,9 @@
  *
  * The owner runs rq_recover() if dev->recover_gen has changed: a context was
  * reaped, or a requester counted a returned receive. The callers are the
- * service thread, pollers, and post verbs; ctx->lock is held. A receive is
- * lost if it was taken (its position is before cons), no requester is using
+ * service thread, pollers, post verbs, and ibv_req_notify_cq; ctx->lock is
+ * held. A thread that waits for receives reaps dead contexts itself. A receive
+ * is lost if it was taken (its position is before cons), no requester is using
  * the queue (quiesce.h), no partly received message of another host has it,
  * and its completion is neither polled nor in any CQ.
  *
@@ -34,10 +35,7 @@
 #include "rq.h"
 #include "srq.h"
 
-/*
- * Minimal interval, in ns, between two fabric_reap() calls that a full
- * receive queue causes.
- */
+/* Minimal interval, in ns, between two fabric_reap() calls of a context. */
 #define REAP_NS 100000000ull
 /*
  * Delay in ns before the next attempt if a lock or a requester prevented the
@@ -295,11 +293,11 @@ void rq_recover(struct urxe_context *ctx)
 		store_relaxed(&ctx->recover_at, clock_now() + RETRY_NS);
 }
 
-bool rq_recover_now(struct urxe_context *ctx, bool full)
+bool rq_recover_now(struct urxe_context *ctx, bool reap)
 {
 	uint64_t now, last = load_relaxed(&ctx->reaped);
 
-	if (full) { /* rate-limited: reap processes that died */
+	if (reap) {
 		now = clock_now();
 		if (now - last >= REAP_NS &&
 		    cas_relaxed(&ctx->reaped, &last, now))
