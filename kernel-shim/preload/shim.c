@@ -171,7 +171,8 @@ static void fabric_renew_dirfd(struct urxe_fabric *f)
  * If two threads race, both open the fabric; the one whose compare-and-swap
  * fails closes its own.
  */
-struct urxe_fabric *shim_fabric(void)
+/* Open the fabric; a failure is reported, unless it does not exist. */
+static struct urxe_fabric *shim_open(bool create)
 {
 	struct urxe_fabric *f = shim_fabric_opened(), *none = NULL;
 	int ret;
@@ -180,7 +181,9 @@ struct urxe_fabric *shim_fabric(void)
 		fabric_renew_dirfd(f);
 		return f;
 	}
-	ret = fabric_path[0] ? fabric_open(fabric_path, true, &f) : -EINVAL;
+	ret = fabric_path[0] ? fabric_open(fabric_path, create, &f) : -EINVAL;
+	if (ret && !create)
+		return NULL;
 	if (!ret) {
 		ret = tree_build(f);
 		if (ret)
@@ -196,12 +199,23 @@ struct urxe_fabric *shim_fabric(void)
 	return none;
 }
 
+struct urxe_fabric *shim_fabric(void)
+{
+	return shim_open(true);
+}
+
+struct urxe_fabric *shim_fabric_if_any(void)
+{
+	return shim_open(false);
+}
+
 /*
  * Leave the fabric at exit, which removes it if no other process uses it and
  * URXE_KEEP is not set.  The fabric stays mapped, because other threads may
- * use it until the process ends.
+ * use it until the process ends.  The priority makes this the last destructor
+ * of the library.
  */
-__attribute__((destructor)) static void shim_end(void)
+__attribute__((destructor(101))) static void shim_end(void)
 {
 	struct urxe_fabric *f = shim_fabric_opened();
 	const char *keep = getenv("URXE_KEEP");

@@ -89,6 +89,8 @@ bool shim_host_cm(void);
  * NULL: that failed; shim_complain() has reported the reason.
  */
 struct urxe_fabric *shim_fabric(void);
+/* The same; NULL if it does not exist. */
+struct urxe_fabric *shim_fabric_if_any(void);
 /* Return the fabric of this process, or NULL if it is not open yet. */
 struct urxe_fabric *shim_fabric_opened(void);
 /*

@@ -223,6 +223,11 @@ bool ucma_unwatched(void);
  */
 uint64_t ucma_tick(void);
 /*
+ * Destroy the channels that no process has open.  No lock.  Gives up if the
+ * lock is held for half a second.
+ */
+void ucma_sweep(void);
+/*
  * Sleep for at most @ns, or until a timer is started after ucma_timers()
  * returned @timers.  Another process may start it.  No lock.
  */

@@ -51,7 +51,7 @@ int ucma_open(int flags)
 	ret = ucma_begin(&cm);
 	if (ret)
 		return ret;
-	store_relaxed(&ucma_used, 1);
+	store_relaxed(&ucma_used, getpid());
 	ret = cm_lock(&cm);
 	if (ret)
 		return ret;
@@ -94,6 +94,20 @@ uint64_t ucma_tick(void)
 	cm_unlock(&cm);
 	store_relaxed(&next, at);
 	return sleep;
+}
+
+/* Time for the lock of the tables at the end of the process */
+#define LEAVE_NS 500000000ull
+
+void ucma_sweep(void)
+{
+	struct cm cm;
+
+	if (ucma_begin(&cm) || cm_lock_within(&cm, LEAVE_NS))
+		return;
+	cm_chan_sweep(&cm, cm_chans(&cm));
+	cm_settle(&cm);
+	cm_unlock(&cm);
 }
 
 struct cm_chan *ucma_chan(struct ucma *u, int fd)

@@ -12,7 +12,10 @@
 
 #include "base/atomic.h"
 
-/* Not 0: a channel was opened in this process, so writes may be commands. */
+/*
+ * The process that has opened a channel last, this one or its parent before a
+ * fork; 0: none, so no write is a command.
+ */
 extern _Atomic int ucma_used;
 /*
  * Open an event channel; of @flags only O_NONBLOCK is used.  Returns the
@@ -27,3 +30,6 @@ int ucma_open(int flags);
  * effect, if @fd is no channel.  A cancellation point if it is one.
  */
 bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out);
+/* The process ends; one of its children was killed: leave.c */
+void ucma_leave(void);
+void ucma_child_killed(void);

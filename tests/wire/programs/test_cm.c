@@ -7,7 +7,9 @@
  * far-net runs it, once for IPv4 and once for IPv6.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cm/harness.h"
 #include "far.h"
@@ -251,6 +253,58 @@ START_TEST(client_ignores_foreign_mads)
 }
 END_TEST
 
+/* How a process ends that has not disconnected. */
+enum end { END_EXIT, END_NOW, END_KILLED, ENDS };
+
+static void connects_and_ends(int fd, void *arg)
+{
+	const enum end *how = arg;
+	struct sockaddr_storage a = far_address(2, 7000);
+	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_TCP);
+	struct rdma_conn_param p = param("hi", 3);
+
+	send_int(fd, 1);
+	receive_int(fd);
+	give_qp(c);
+	ck_ok(rdma_connect(c, &p));
+	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	send_int(fd, 2);
+	receive_int(fd); /* END_KILLED: killed here */
+	if (*how == END_EXIT)
+		exit(0);
+	_exit(0);
+}
+
+/*
+ * A process ends without rdma_disconnect, and is the only one that has the
+ * device open.  A DREQ is sent nevertheless: by the process in exit(3) and
+ * _exit(2), and by its parent after a SIGKILL.
+ */
+START_TEST(process_ends)
+{
+	enum end how = (enum end)_i;
+	struct other o = spawn(connects_and_ends, &how);
+	uint8_t mad[MAD_BYTES];
+
+	ck_assert_int_eq(receive_int(o.fd), 1);
+	far_meet();
+	send_int(o.fd, 1);
+	far_rep(mad, far_receive(MAD_REQ), COMM_ID);
+	far_say(mad);
+	far_receive(MAD_RTU);
+	ck_assert_int_eq(receive_int(o.fd), 2);
+	if (how == END_KILLED) {
+		kill_it(o);
+	} else {
+		send_int(o.fd, 1);
+		finish(o);
+	}
+	ck_assert_uint_eq(
+		mad_get(far_receive(MAD_DREQ), MAD_DREQ_remote_comm_id),
+		COMM_ID);
+}
+END_TEST
+
 /* ------------------------------------------- servers in this fabric */
 
 /* Return an id that listens. */
@@ -382,6 +436,7 @@ int main(void)
 	TEST(client_is_rejected, t);
 	TEST(client_destroys_id, t);
 	TEST(client_ignores_foreign_mads, t);
+	tcase_add_loop_test(t, process_ends, 0, ENDS);
 	TEST(server_repeated_req, t);
 	TEST(server_stale_connection, t);
 	TEST(server_backlog_exceeded, t);
