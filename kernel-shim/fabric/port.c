@@ -26,12 +26,11 @@ static bool port_event_keep(struct urxe_arena *a, uint32_t fifo, uint32_t event)
 	return true;
 }
 
-static void port_event_send(struct urxe_fabric *f, uint32_t slot,
+static void port_event_send(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 			    uint32_t event)
 {
-	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
-	uint32_t gen = load_relaxed(&c->gen), fifo;
 	struct urxe_arena *a;
+	uint32_t fifo;
 	int fd;
 
 	if (arena_map_peer(f, slot, gen, &a, &fd))
@@ -46,13 +45,23 @@ static void port_event_send(struct urxe_fabric *f, uint32_t slot,
 	close(fd);
 }
 
+/*
+ * The contexts are determined before the first event is sent: a program that
+ * opens another one when it gets the event must not get it there again.
+ */
 void fabric_port_event(struct urxe_fabric *f, uint32_t event)
 {
-	uint32_t slot;
+	uint32_t slot, gen[URXE_MAX_CTX];
+	bool live[URXE_MAX_CTX];
 
+	for (slot = 0; slot < URXE_MAX_CTX; slot++) {
+		gen[slot] = load_relaxed(&f->dev->ctx[slot].gen);
+		live[slot] = load_relaxed(&f->dev->ctx[slot].state) ==
+			     URXE_CTX_LIVE;
+	}
 	for (slot = 0; slot < URXE_MAX_CTX; slot++)
-		if (load_relaxed(&f->dev->ctx[slot].state) == URXE_CTX_LIVE)
-			port_event_send(f, slot, event);
+		if (live[slot])
+			port_event_send(f, slot, gen[slot], event);
 }
 
 int fabric_set_port(struct urxe_fabric *f, bool up)
