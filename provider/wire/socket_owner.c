@@ -368,6 +368,8 @@ static bool socket_owner_try(struct socket_owner *h, uint32_t *who)
 {
 	if (!socket_owner_take(h, who))
 		return false;
+	if (*who) /* have receivers recover what it left unfinished */
+		fabric_reap(h->ctx->fabric);
 	if (socket_owner_open(h))
 		return true;
 	socket_owner_give_up(h);

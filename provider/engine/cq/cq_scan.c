@@ -36,6 +36,43 @@ void cq_each(struct urxe_cq *cq, cq_each_fn *fn, void *arg)
 	}
 }
 
+uint32_t cq_find(const struct urxe_cq *cq, uint32_t i, uint32_t skip,
+		 uint32_t kind)
+{
+	const struct urxe_cqe *e;
+
+	for (; (e = cq_peek(cq, i)); i++)
+		if ((kind == URXE_ARM_NEXT ||
+		     e->wc_flags & URXE_CQE_SOLICITED) &&
+		    !skip--)
+			return i + 1;
+	return 0;
+}
+
+uint32_t cq_announced(const struct urxe_cq *cq)
+{
+	int32_t n = (int32_t)(cq->announced - cq_polled(cq));
+
+	return n > 0 ? (uint32_t)n : 0;
+}
+
+bool cq_announce_missed(struct urxe_cq *cq)
+{
+	const uint32_t kind = URXE_ARM_KIND(load_seq_cst(&cq->sh->arm));
+	bool found;
+
+	if (!cq->sh->channel ||
+	    (kind != URXE_ARM_NEXT && kind != URXE_ARM_SOLICITED))
+		return true;
+	if (!gate_trylock(&cq->gate))
+		return false;
+	found = cq_find(cq, cq_announced(cq), 0, kind);
+	gate_unlock(&cq->gate);
+	if (found)
+		cq_fire(&cq->view, true);
+	return true;
+}
+
 /* QPN 0: the completion has no QP any more, and polling drops it. */
 static void cqe_forget(struct urxe_cqe *e, void *arg)
 {

@@ -28,6 +28,25 @@ static inline uint32_t cq_polled(const struct urxe_cq *cq)
  */
 const struct urxe_cqe *cq_peek(const struct urxe_cq *cq, uint32_t i);
 
+/*
+ * Among the completions that were not polled, from the i-th on, find the
+ * (skip + 1)-th that an arming of this kind applies to.  Return its index
+ * plus 1, or 0 if there is none.  The caller is inside the gate.
+ */
+uint32_t cq_find(const struct urxe_cq *cq, uint32_t i, uint32_t skip,
+		 uint32_t kind);
+/*
+ * Number of completions that were announced and not polled.  The caller is
+ * inside the gate.
+ */
+uint32_t cq_announced(const struct urxe_cq *cq);
+/*
+ * A process has died: raise the event of an armed CQ that has a completion
+ * which no event announced, because the producer may have died between the
+ * two.  The caller is outside of the gate.  False: try again.
+ */
+bool cq_announce_missed(struct urxe_cq *cq);
+
 /* Call fn for all completions that were not polled; inside the gate. */
 typedef void cq_each_fn(struct urxe_cqe *e, void *arg);
 void cq_each(struct urxe_cq *cq, cq_each_fn *fn, void *arg);

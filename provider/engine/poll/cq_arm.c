@@ -47,32 +47,6 @@ static void scan_end(struct urxe_cq *cq, bool locked)
 }
 
 /*
- * Among the completions that were not polled, from the i-th on, find the
- * (skip + 1)-th that an arming of this kind applies to.  Return its index
- * plus 1, or 0 if there is none.
- */
-static uint32_t scan_find(const struct urxe_cq *cq, uint32_t i, uint32_t skip,
-			  uint32_t kind)
-{
-	const struct urxe_cqe *e;
-
-	for (; (e = cq_peek(cq, i)); i++)
-		if ((kind == URXE_ARM_NEXT ||
-		     e->wc_flags & URXE_CQE_SOLICITED) &&
-		    !skip--)
-			return i + 1;
-	return 0;
-}
-
-/* Number of completions that were announced and not polled. */
-static uint32_t scan_announced(const struct urxe_cq *cq)
-{
-	int32_t n = (int32_t)(cq->announced - cq_polled(cq));
-
-	return n > 0 ? (uint32_t)n : 0;
-}
-
-/*
  * Return the position in the ring up to which the program knows the
  * completions, because they were polled or announced, in the form of an arm
  * word (URXE_ARM_KNOWING()).
@@ -80,7 +54,7 @@ static uint32_t scan_announced(const struct urxe_cq *cq)
 static uint32_t scan_known(const struct urxe_cq *cq)
 {
 	const struct urxe_backlog *b = cq->backlog;
-	uint32_t left = b ? b->count - b->head : 0, n = scan_announced(cq);
+	uint32_t left = b ? b->count - b->head : 0, n = cq_announced(cq);
 
 	return URXE_ARM_KNOWING(cq->head + (n > left ? n - left : 0));
 }
@@ -97,8 +71,8 @@ static bool scan_find_unannounced(const struct urxe_cq *cq, uint32_t kind)
 				      load_relaxed(&cq->sh->comp_fetched));
 
 	atomic_thread_fence(memory_order_seq_cst);
-	return scan_find(cq, scan_announced(cq),
-			 under_way > 0 ? (uint32_t)under_way : 0, kind);
+	return cq_find(cq, cq_announced(cq),
+		       under_way > 0 ? (uint32_t)under_way : 0, kind);
 }
 
 /*
@@ -175,7 +149,7 @@ void cq_arm_again(struct urxe_cq *cq)
 
 	if (!scan_begin(cq, &locked))
 		return;
-	left = scan_find(cq, 0, 0, load_relaxed(&cq->armed_for));
+	left = cq_find(cq, 0, 0, load_relaxed(&cq->armed_for));
 	scan_end(cq, locked);
 	if (left && !cq_hold_back(&cq->view))
 		cq_fire(&cq->view, true);
@@ -199,8 +173,7 @@ void cq_event_fetched(struct urxe_cq *cq)
 	poll_progress(cq); /* the event may be for a QP to flush */
 	if (!scan_begin(cq, &locked))
 		return; /* possibly one event too many later */
-	end = scan_find(cq, scan_announced(cq), 0,
-			load_relaxed(&cq->armed_for));
+	end = cq_find(cq, cq_announced(cq), 0, load_relaxed(&cq->armed_for));
 	if (end)
 		cq->announced = cq_polled(cq) + end;
 	scan_end(cq, locked);
@@ -213,7 +186,7 @@ void cq_batch_event(struct urxe_cq *cq)
 
 	cq->batch_event = URXE_ARM_NONE;
 	gate_enter(&cq->gate);
-	left = scan_find(cq, 0, 0, kind);
+	left = cq_find(cq, 0, 0, kind);
 	gate_leave(&cq->gate);
 	if (left && !cq_hold_back(&cq->view))
 		cq_fire(&cq->view, true);

@@ -16,6 +16,9 @@
  * the queue (quiesce.h), no partly received message of another host has it,
  * and its completion is neither polled nor in any CQ.
  *
+ * rq_recover() also raises events of completions that a dead process has
+ * written, but not announced.
+ *
  * Other locks are trylocks and all waits are bounded, because the caller may
  * be between ibv_start_poll and ibv_end_poll. What could not be checked is
  * checked in the next call.
@@ -286,6 +289,7 @@ void rq_recover(struct urxe_context *ctx)
 		/* a poller skips entries that a dead process claimed */
 		store_relaxed(&cq->closely, true);
 		all &= recover_qps(ctx, cq);
+		all &= cq_announce_missed(cq);
 	}
 	if (all)
 		store_relaxed(&ctx->recovered_gen, gen);

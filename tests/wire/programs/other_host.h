@@ -133,7 +133,8 @@ void receive_acks(uint32_t psn);
  */
 pid_t start_owner(void);
 
-/* test_responder_{place,poll,read,vanish,xrc}.c */
+/* test_responder_{killed,place,poll,read,vanish,xrc}.c */
+TCase *killed_case(void);
 TCase *place_case(void);
 TCase *poll_case(void);
 TCase *read_case(void);

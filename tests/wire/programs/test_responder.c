@@ -4,8 +4,8 @@
  * remote host, which is this program (other_host.h).  It sends single
  * packets, also ones that no requester sends.  own-net runs it.
  *
- * The test cases of test_responder_{place,poll,read,vanish,xrc}.c are part of
- * this program.
+ * The test cases of test_responder_{killed,place,poll,read,vanish,xrc}.c are
+ * part of this program.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -654,6 +654,7 @@ int main(void)
 	suite_add_tcase(suite, xrc_case());
 	suite_add_tcase(suite, vanish_case());
 	suite_add_tcase(suite, h);
+	suite_add_tcase(suite, killed_case());
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
