@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/futex.h"
@@ -205,6 +206,23 @@ static int kernel_action(int sig, const struct sigaction *act,
 }
 
 /*
+ * Discard signals that are pending for this thread and for the process, as
+ * the kernel does for SIG_IGN.  They are blocked: the mutex is held.
+ */
+static void discard_pending(int sig)
+{
+	const uint64_t set = 1ull << (sig - 1);
+	const struct timespec no_time = { 0 };
+	const int saved = errno;
+	int i;
+
+	/* at most one is pending for each */
+	for (i = 0; i < 2; i++)
+		syscall(SYS_rt_sigtimedwait, &set, NULL, &no_time, sizeof(set));
+	errno = saved;
+}
+
+/*
  * The mutex is held.  If @act has nofault_handle(), the program has read it
  * by a direct system call, and the disposition remains.
  */
@@ -220,6 +238,8 @@ static int program_action(int sig, const struct sigaction *act,
 		d = from_sigaction(act);
 		d = kernel_set(sig, &d);
 		disposition_write(sig, &d);
+		if (d.handler == (uintptr_t)SIG_IGN)
+			discard_pending(sig);
 	}
 	return 0;
 }

@@ -316,6 +316,31 @@ static void case_pending(void)
 	printf("count %d\n", count);
 }
 
+/* SIG_IGN discards signals that are pending. */
+static void case_ignored_pending(void)
+{
+	sigset_t set, old;
+
+	set_action(SIGSEGV, on_return, SA_SIGINFO);
+	set_action(SIGBUS, on_return, SA_SIGINFO);
+	sigemptyset(&set);
+	sigaddset(&set, SIGSEGV);
+	sigaddset(&set, SIGBUS);
+	handlers_are_set();
+	CHECK(!pthread_sigmask(SIG_BLOCK, &set, &old));
+	CHECK(!raise(SIGSEGV) && !kill(getpid(), SIGSEGV));
+	CHECK(!raise(SIGBUS) && !kill(getpid(), SIGBUS));
+	CHECK(!sigpending(&set));
+	print_mask("pending", &set);
+	CHECK(signal(SIGSEGV, SIG_IGN) != SIG_ERR);
+	CHECK(!sigpending(&set));
+	print_mask("pending", &set);
+	set_action(SIGSEGV, on_return, SA_SIGINFO);
+	CHECK(signal(SIGBUS, SIG_IGN) != SIG_ERR);
+	CHECK(!pthread_sigmask(SIG_SETMASK, &old, NULL));
+	printf("count %d\n", count);
+}
+
 /* Make the page accessible and return: the instruction is repeated. */
 static void on_repair(int sig, siginfo_t *info, void *context)
 {
@@ -698,12 +723,17 @@ static void case_children(void)
 }
 
 const struct signals_case same_cases[] = {
-	CASE(signal),	     CASE(siginfo),	   CASE(no_savemask),
-	CASE(onstack),	     CASE(overflow),	   CASE(overflow_no_stack),
-	CASE(resethand),     CASE(resethand_sent), CASE(nodefer),
-	CASE(deferred),	     CASE(ignored_fault),  CASE(ignored_sent),
-	CASE(sent),	     CASE(pending),	   CASE(repair),
-	CASE(threads),	     CASE(mask),	   CASE(actions),
-	CASE(old_functions), CASE(sigset),	   CASE(restart),
-	CASE(context),	     CASE(children),	   { NULL, NULL },
+	CASE(signal),	     CASE(siginfo),
+	CASE(no_savemask),   CASE(onstack),
+	CASE(overflow),	     CASE(overflow_no_stack),
+	CASE(resethand),     CASE(resethand_sent),
+	CASE(nodefer),	     CASE(deferred),
+	CASE(ignored_fault), CASE(ignored_sent),
+	CASE(sent),	     CASE(pending),
+	CASE(repair),	     CASE(ignored_pending),
+	CASE(threads),	     CASE(mask),
+	CASE(actions),	     CASE(old_functions),
+	CASE(sigset),	     CASE(restart),
+	CASE(context),	     CASE(children),
+	{ NULL, NULL },
 };
