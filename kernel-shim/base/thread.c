@@ -10,12 +10,6 @@ bool thread_start(pthread_t *out, void *(*fn)(void *), void *arg)
 	bool ok;
 
 	sigfillset(&all);
-	/*
-	 * The kernel kills a process if a fault raises a signal that the
-	 * thread blocks.  Copies of messages may fault (base/nofault.h).
-	 */
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ok = !pthread_create(out ? out : &thread, NULL, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

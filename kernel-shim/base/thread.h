@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 /*
- * Start a thread with all signals blocked except SIGSEGV and SIGBUS: they are
- * the application's.  Store it in *out, or detach it if @out is NULL.  Return
- * false if the thread cannot be created.
+ * Start a thread with all signals blocked: they are the application's.  Store
+ * it in *out, or detach it if @out is NULL.  Return false if the thread cannot
+ * be created.
  */
 bool thread_start(pthread_t *out, void *(*fn)(void *), void *arg);

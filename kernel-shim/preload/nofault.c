@@ -141,7 +141,7 @@ void nofault_end(void)
 	for (i = 0; i < SECTIONS_MAX; i++) {
 		s = load_seq_cst(&sections[i]);
 		if (s)
-			store_seq_cst(s->generation, 0);
+			store_seq_cst(s->installed, 0);
 	}
 }
 
@@ -201,6 +201,45 @@ program_handler(int sig, siginfo_t *info, const ucontext_t *uc)
 	return NULL;
 }
 
+static bool thread_is_urxe(void)
+{
+	const struct nofault_section *s;
+	int i;
+
+	for (i = 0; i < SECTIONS_MAX; i++) {
+		s = load_acquire(&sections[i]);
+		if (s && s->self()->is_urxe)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A signal that was sent to the process has arrived in a thread of the
+ * provider, because each thread of the program blocks it or is about to take
+ * another signal.  Block it in this thread, and send it again with the same
+ * siginfo: it arrives in another thread, or stays pending until a thread
+ * unblocks it or calls sigwait(3).  It stays blocked here, or this thread
+ * would take it again.
+ */
+__attribute__((noinline)) static bool signal_leave(int sig, siginfo_t *info,
+						   ucontext_t *uc)
+{
+	const int saved = errno;
+	uint64_t all = UINT64_MAX;
+
+	if (signal_cause(sig, info, uc) != CAUSE_SENT || !thread_is_urxe())
+		return false;
+	/* undone by the return from the handler */
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
+	sigaddset(&uc->uc_sigmask, sig);
+	nofault_blocked();
+	if (syscall(SYS_rt_sigqueueinfo, getpid(), sig, info))
+		kill(getpid(), sig);
+	errno = saved;
+	return true;
+}
+
 /*
  * The last call is a jump, so the stack of the program's handler is the same
  * as without this one.
@@ -209,31 +248,24 @@ void nofault_handle(int sig, siginfo_t *info, void *context)
 {
 	signal_handler *handler;
 
-	if (nofault_resume(sig, info, context))
+	if (nofault_resume(sig, info, context) ||
+	    signal_leave(sig, info, context))
 		return;
 	handler = program_handler(sig, info, context);
 	if (handler)
 		handler(sig, info, context);
 }
 
-/*
- * relaxed: the generation matters to the thread that has blocked the signal.
- * 0 remains.
- */
 void nofault_blocked(void)
 {
 	const struct nofault_section *s;
-	uint32_t was;
 	int i;
 
 	for (i = 0; i < SECTIONS_MAX; i++) {
 		s = load_acquire(&sections[i]);
 		if (!s)
 			return;
-		was = load_relaxed(s->generation);
-		while (was && !cas_relaxed(s->generation, &was,
-					   was == UINT32_MAX ? 1 : was + 1))
-			;
+		s->self()->unblocked = false;
 	}
 }
 
@@ -263,10 +295,10 @@ static bool section_add(const struct nofault_section *s)
 	if (i == SECTIONS_MAX)
 		return false;
 	/* another thread may have added the section */
-	cas_seq_cst(s->generation, &zero, 1);
+	cas_seq_cst(s->installed, &zero, 1);
 	if (load_seq_cst(&nofault_state) == NOFAULT_ON)
 		return true;
-	store_seq_cst(s->generation, 0);
+	store_seq_cst(s->installed, 0);
 	return false;
 }
 
@@ -292,7 +324,7 @@ bool urxe_nofault(const struct nofault_section *s)
 	} else {
 		ok = is_wanted() && disposition_install() && section_add(s);
 		if (!ok)
-			store_relaxed(s->generation, 0);
+			store_relaxed(s->installed, 0);
 	}
 	errno = saved;
 	return ok;

@@ -9,10 +9,11 @@
  * - If the stack overflows and the disposition is SIG_DFL, the process dies of
  *   SIGSEGV, but the siginfo in the core has no address.
  * - A signal that is sent, and that the program ignores, may interrupt a
- *   system call that SA_RESTART does not restart, such as pause(2).
+ *   system call that SA_RESTART does not restart, such as pause(2).  SIG_IGN
+ *   does not discard a signal that is pending for another thread only.
+ * - In a handler of another signal whose mask has one of these, a fault of the
+ *   provider kills the process: the mask is not known here.
  * - execve(2) resets SIG_IGN to SIG_DFL.
- * - If all threads of the program block a signal that is sent to the process,
- *   it arrives in a thread of urxe (base/thread.h).
  */
 #pragma once
 
@@ -21,12 +22,12 @@
 /* The handler (sigaction(2), SA_SIGINFO). */
 void nofault_handle(int sig, siginfo_t *info, void *context);
 
-/* The handler is no longer in place: set NOFAULT_LOST, and all generations to
- * 0. */
+/* The handler is no longer in place: tell all sections, set NOFAULT_LOST. */
 void nofault_end(void);
 
 /*
- * A thread may have blocked one of the two signals: change the generation of
- * each section.  Async-signal-safe.
+ * The calling thread may block one of the two signals now, or is about to.
+ * Each section checks again before it relies on the handler.
+ * Async-signal-safe.
  */
 void nofault_blocked(void);

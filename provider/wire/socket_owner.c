@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "engine/copy/nofault.h"
 #include "engine/core/log.h"
 #include "socket_owner.h"
 #include "wire/responder/server.h"
@@ -382,6 +383,7 @@ static void *socket_owner_main(void *arg)
 	struct socket_owner *h = arg;
 	uint32_t seen, who;
 
+	nofault_begin_thread();
 	prctl(PR_SET_TIMERSLACK, 1000ul); /* for naps */
 	for (;;) {
 		seen = event_count_read(&h->wake);

@@ -3,8 +3,8 @@
  * Wrappers of the functions that set signal actions and signal masks.  While
  * the handler of SIGSEGV and SIGBUS is installed (preload/nofault.h), the
  * program sets and sees only its own dispositions of these two
- * (preload/disposition.h).  A call that blocks one of them in a thread is
- * reported to the handler.  All other calls are forwarded.
+ * (preload/disposition.h).  A call that may block one of them in the calling
+ * thread is reported to the handler.  All other calls are forwarded.
  *
  * Functions of libc do not call each other through the wrappers, so each
  * function that changes an action or a mask has one.  Semantics that libc
@@ -13,7 +13,9 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <ucontext.h>
 
 #include "preload/disposition.h"
 #include "preload/nofault.h"
@@ -205,6 +207,34 @@ WRAP(sighandler_t, sigset, (int sig, sighandler_t handler))
 }
 
 /*
+ * Jumps restore a mask, or leave a signal handler, for the time of which the
+ * kernel has blocked signals.
+ */
+#define WRAP_JUMP(name)                                                      \
+	WRAP(__attribute__((noreturn)) void, name, (jmp_buf env, int value)) \
+	{                                                                    \
+		nofault_blocked();                                           \
+		NEXT(name)(env, value);                                      \
+		__builtin_unreachable();                                     \
+	}
+WRAP_JUMP(longjmp)
+WRAP_JUMP(_longjmp)
+WRAP_JUMP(siglongjmp)
+WRAP_JUMP(__longjmp_chk)
+
+WRAP(int, setcontext, (const ucontext_t *to))
+{
+	nofault_blocked();
+	return NEXT(setcontext)(to);
+}
+
+WRAP(int, swapcontext, (ucontext_t * from, const ucontext_t *to))
+{
+	nofault_blocked();
+	return NEXT(swapcontext)(from, to);
+}
+
+/*
  * Resolve libc's functions in advance: signal handlers may call them, and
  * dlsym may allocate.
  */
@@ -226,5 +256,11 @@ __attribute__((constructor)) static void signal_resolve(void)
 	RESOLVE(sigblock);
 	RESOLVE(sigsetmask);
 	RESOLVE(sigset);
+	RESOLVE(longjmp);
+	RESOLVE(_longjmp);
+	RESOLVE(siglongjmp);
+	RESOLVE(__longjmp_chk);
+	RESOLVE(setcontext);
+	RESOLVE(swapcontext);
 #undef RESOLVE
 }

@@ -455,6 +455,7 @@ static void *bouncer_main(void *arg)
 {
 	struct urxe_bouncing *s = arg;
 
+	nofault_begin_thread();
 	s->b = bouncer_claim(s->ctx);
 	if (s->b) {
 		s->ring = &s->ctx->arena->ring[s->b - s->ctx->arena->bouncer];

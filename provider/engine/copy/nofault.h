@@ -11,9 +11,11 @@
  * the label (base/nofault.h), and the function returns how many bytes were not
  * copied.
  *
- * If nofault_is_safe() is false, there is no handler for this thread, and a
- * fault raises the signal in the program.  Callers that must not raise a
- * signal then use a system call.
+ * If nofault_is_safe() is false, there is no handler for this thread.  The
+ * pages are then checked by system calls before an access
+ * (nofault_missing()).  The signal is raised in the program only if another
+ * thread removes a page between the check and the access.  Callers that
+ * must exclude this use other system calls for the access itself.
  */
 #pragma once
 
@@ -22,6 +24,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/nofault.h"
 
 /* Result of an access: returned in two registers. */
 struct nofault {
@@ -30,19 +33,75 @@ struct nofault {
 	uint64_t value;
 };
 
+extern internal _Atomic uint32_t nofault_installed;
+extern internal thread_own struct nofault_thread nofault_thread;
+
+/* The slow path of nofault_is_safe(). */
+internal bool nofault_check_thread(void);
+
+/* Will a fault of this thread be fixed up, and raise no signal? */
+static inline bool nofault_is_safe(void)
+{
+	return likely(load_relaxed(&nofault_installed) &&
+		      nofault_thread.unblocked) ||
+	       nofault_check_thread();
+}
+
 /*
+ * The functions of the assembly section.  They are called by those with the
+ * same names without "code", below.
+ *
  * Copy len bytes, len > 0; the buffers may overlap.  If dst and len are
  * multiples of 8 or 4, the last word of that size is stored last, with
  * release order, otherwise the last byte.  An aligned word is stored at once.
  * The bytes before it are stored in any order.
  */
-internal struct nofault nofault_copy(char *dst, const char *src, uint64_t len);
+internal struct nofault nofault_code_copy(char *dst, const char *src,
+					  uint64_t len);
 /* Load one byte. */
-internal struct nofault nofault_probe(const char *src);
+internal struct nofault nofault_code_probe(const char *src);
 /* Atomic operations (acquire and release) on an aligned word. */
-internal struct nofault nofault_fetch_add(char *word, uint64_t add);
-internal struct nofault nofault_cas(char *word, uint64_t compare,
-				    uint64_t swap);
+internal struct nofault nofault_code_fetch_add(char *word, uint64_t add);
+internal struct nofault nofault_code_cas(char *word, uint64_t compare,
+					 uint64_t swap);
+
+/*
+ * Return the first address of [at, at + len), len > 0, whose page cannot be
+ * read, or if @write written; 0: there is none.  If there is no handler for
+ * this thread, this takes a system call for each page.
+ */
+internal uint64_t nofault_missing(const char *at, uint64_t len, bool write);
+
+/* The same copy in a thread without handler. */
+internal struct nofault nofault_copy_checked(char *dst, const char *src,
+					     uint64_t len);
+
+static inline struct nofault nofault_copy(char *dst, const char *src,
+					  uint64_t len)
+{
+	return likely(nofault_is_safe()) ? nofault_code_copy(dst, src, len) :
+					   nofault_copy_checked(dst, src, len);
+}
+
+/* Can the aligned word be accessed by an atomic operation? */
+static inline bool nofault_word_is_there(char *word)
+{
+	return likely(nofault_is_safe()) || !nofault_missing(word, 8, true);
+}
+
+static inline struct nofault nofault_fetch_add(char *word, uint64_t add)
+{
+	return nofault_word_is_there(word) ? nofault_code_fetch_add(word, add) :
+					     (struct nofault){ .left = 8 };
+}
+
+static inline struct nofault nofault_cas(char *word, uint64_t compare,
+					 uint64_t swap)
+{
+	return nofault_word_is_there(word) ?
+		       nofault_code_cas(word, compare, swap) :
+		       (struct nofault){ .left = 8 };
+}
 
 /* Entries of the table for the instructions at 1: and 2: */
 #define NOFAULT_TABLE                          \
@@ -54,9 +113,9 @@ internal struct nofault nofault_cas(char *word, uint64_t compare,
 
 /*
  * Copy 8 bytes to the aligned dst, by one store with release order.  False:
- * they could not be accessed.
+ * they could not be accessed.  nofault_is_safe() is true.
  */
-static inline bool nofault_copy_word(char *dst, const char *src)
+static inline bool nofault_code_copy_word(char *dst, const char *src)
 {
 #if defined(__x86_64__)
 	__asm__ goto("1: movq (%[src]), %%rax\n\t"
@@ -79,23 +138,8 @@ fault:
 fault:
 	return false;
 #else
-	return !nofault_copy(dst, src, 8).left;
+	return !nofault_code_copy(dst, src, 8).left;
 #endif
-}
-
-extern internal _Atomic uint32_t nofault_generation;
-/* The generation in which this thread was found not to block the signals */
-extern internal thread_own uint32_t nofault_checked;
-
-/* The slow path of nofault_is_safe(). */
-internal bool nofault_check_thread(void);
-
-/* Will a fault of this thread be fixed up, and raise no signal? */
-static inline bool nofault_is_safe(void)
-{
-	const uint32_t now = load_relaxed(&nofault_generation);
-
-	return likely(now && now == nofault_checked) || nofault_check_thread();
 }
 
 /*
@@ -103,3 +147,10 @@ static inline bool nofault_is_safe(void)
  * context does this when it is opened, and each registration of memory.
  */
 internal void nofault_install(void);
+
+/*
+ * Called first by a thread of the provider that accesses registered memory
+ * and was started by thread_start(), with all signals blocked: unblock those
+ * two, if the handlers are installed.
+ */
+internal void nofault_begin_thread(void);

@@ -8,12 +8,12 @@
  */
 #define FUNCTION(name) \
 	.globl name; .hidden name; .type name, %function; .p2align 5; \
-name:	hint	#34	/* bti c */
-#define END(name) .size name, . - name
+name:	.cfi_startproc; hint #38 /* bti jc */
+#define END(name) .cfi_endproc; .size name, . - name
 
 	.text
-	.globl	nofault_code_begin, nofault_code_end, nofault_code_fixup
-	.hidden	nofault_code_begin, nofault_code_end, nofault_code_fixup
+	.globl	nofault_code_begin, nofault_code_end
+	.hidden	nofault_code_begin, nofault_code_end
 nofault_code_begin:
 
 /*
@@ -23,7 +23,7 @@ nofault_code_begin:
  * loaded first because the buffers may overlap; x5: its size; x6: its
  * destination
  */
-FUNCTION(nofault_copy)
+FUNCTION(nofault_code_copy)
 	orr	x7, x0, x2
 	tst	x7, #7
 	b.ne	.Lnot_8
@@ -113,19 +113,19 @@ FUNCTION(nofault_copy)
 	mov	x3, x8
 	cbnz	x3, 5b
 	b	.Ltail
-END(nofault_copy)
+END(nofault_code_copy)
 
 /* x0: src */
-FUNCTION(nofault_probe)
+FUNCTION(nofault_code_probe)
 	mov	x3, #0
 	mov	x5, #1
 	ldrb	w4, [x0]
 	mov	x0, #0
 	ret
-END(nofault_probe)
+END(nofault_code_probe)
 
 /* x0: word, x1: add */
-FUNCTION(nofault_fetch_add)
+FUNCTION(nofault_code_fetch_add)
 	mov	x3, #0
 	mov	x5, #8
 1:	ldaxr	x4, [x0]
@@ -135,29 +135,35 @@ FUNCTION(nofault_fetch_add)
 	mov	x1, x4
 	mov	x0, #0
 	ret
-END(nofault_fetch_add)
+END(nofault_code_fetch_add)
 
 /* x0: word, x1: compare, x2: swap */
-FUNCTION(nofault_cas)
+FUNCTION(nofault_code_cas)
 	mov	x3, #0
 	mov	x5, #8
 1:	ldaxr	x4, [x0]
 	cmp	x4, x1
-	b.ne	2f
-	stlxr	w7, x2, [x0]
+	csel	x6, x2, x4, eq	/* a store in both cases, as on x86-64 */
+	stlxr	w7, x6, [x0]
 	cbnz	w7, 1b
-	b	3f
-2:	clrex
-3:	mov	x1, x4
+	mov	x1, x4
 	mov	x0, #0
 	ret
-END(nofault_cas)
+END(nofault_code_cas)
 
-/* x1: the fault's address, set by the signal handler */
-nofault_code_fixup:
-	hint	#36	/* bti j */
-	add	x0, x3, x5
-	ret
 nofault_code_end:
 
+/* x1: the fault's address, set by the signal handler */
+FUNCTION(nofault_code_fixup)
+	add	x0, x3, x5
+	ret
+END(nofault_code_fixup)
+
 	.section .note.GNU-stack, "", %progbits
+
+	/* NT_GNU_PROPERTY_TYPE_0: GNU_PROPERTY_AARCH64_FEATURE_1_BTI | PAC */
+	.section .note.gnu.property, "a"
+	.p2align 3
+	.word	4, 16, 5
+	.asciz	"GNU"
+	.word	0xc0000000, 4, 3, 0

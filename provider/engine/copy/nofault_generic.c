@@ -27,7 +27,7 @@ static const struct nofault done;
 		store_release((_Atomic type *)(void *)(dst + most), end); \
 	} while (0)
 
-struct nofault nofault_copy(char *dst, const char *src, uint64_t len)
+struct nofault nofault_code_copy(char *dst, const char *src, uint64_t len)
 {
 	const uint64_t aligned = len | (uintptr_t)dst;
 
@@ -40,13 +40,13 @@ struct nofault nofault_copy(char *dst, const char *src, uint64_t len)
 	return done;
 }
 
-struct nofault nofault_probe(const char *src)
+struct nofault nofault_code_probe(const char *src)
 {
 	(void)load_relaxed((const _Atomic char *)(const void *)src);
 	return done;
 }
 
-struct nofault nofault_fetch_add(char *word, uint64_t add)
+struct nofault nofault_code_fetch_add(char *word, uint64_t add)
 {
 	return (struct nofault){
 		.value = fetch_add_acq_rel((_Atomic uint64_t *)(void *)word,
@@ -54,7 +54,7 @@ struct nofault nofault_fetch_add(char *word, uint64_t add)
 	};
 }
 
-struct nofault nofault_cas(char *word, uint64_t compare, uint64_t swap)
+struct nofault nofault_code_cas(char *word, uint64_t compare, uint64_t swap)
 {
 	cas_acq_rel((_Atomic uint64_t *)(void *)word, &compare, swap);
 	return (struct nofault){ .value = compare };

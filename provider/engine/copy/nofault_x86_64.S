@@ -14,12 +14,12 @@
 
 #define FUNCTION(name) \
 	.globl name; .hidden name; .type name, @function; .p2align 5; \
-name:	endbr64
-#define END(name) .size name, . - name
+name:	.cfi_startproc; endbr64
+#define END(name) .cfi_endproc; .size name, . - name
 
 	.text
-	.globl	nofault_code_begin, nofault_code_end, nofault_code_fixup
-	.hidden	nofault_code_begin, nofault_code_end, nofault_code_fixup
+	.globl	nofault_code_begin, nofault_code_end
+	.hidden	nofault_code_begin, nofault_code_end
 nofault_code_begin:
 
 /*
@@ -29,7 +29,7 @@ nofault_code_begin:
  * loaded first because the buffers may overlap; r9: its size; r10: its
  * destination
  */
-FUNCTION(nofault_copy)
+FUNCTION(nofault_code_copy)
 	movl	%edi, %eax
 	orl	%edx, %eax
 	movl	$8, %r9d
@@ -156,29 +156,29 @@ FUNCTION(nofault_copy)
 	decq	%rcx
 	jnz	6b
 	jmp	.Ltail
-END(nofault_copy)
+END(nofault_code_copy)
 
 /* rdi: src */
-FUNCTION(nofault_probe)
+FUNCTION(nofault_code_probe)
 	xorl	%ecx, %ecx
 	movl	$1, %r9d
 	movzbl	(%rdi), %eax
 	xorl	%eax, %eax
 	ret
-END(nofault_probe)
+END(nofault_code_probe)
 
 /* rdi: word, rsi: add */
-FUNCTION(nofault_fetch_add)
+FUNCTION(nofault_code_fetch_add)
 	xorl	%ecx, %ecx
 	movl	$8, %r9d
 	lock xaddq %rsi, (%rdi)
 	movq	%rsi, %rdx
 	xorl	%eax, %eax
 	ret
-END(nofault_fetch_add)
+END(nofault_code_fetch_add)
 
 /* rdi: word, rsi: compare, rdx: swap */
-FUNCTION(nofault_cas)
+FUNCTION(nofault_code_cas)
 	xorl	%ecx, %ecx
 	movl	$8, %r9d
 	movq	%rsi, %rax
@@ -186,12 +186,21 @@ FUNCTION(nofault_cas)
 	movq	%rax, %rdx
 	xorl	%eax, %eax
 	ret
-END(nofault_cas)
+END(nofault_code_cas)
 
-/* rdx: the fault's address, set by the signal handler */
-nofault_code_fixup:
-	leaq	(%rcx,%r9), %rax
-	ret
 nofault_code_end:
 
+/* rdx: the fault's address, set by the signal handler */
+FUNCTION(nofault_code_fixup)
+	leaq	(%rcx,%r9), %rax
+	ret
+END(nofault_code_fixup)
+
 	.section .note.GNU-stack, "", @progbits
+
+	/* NT_GNU_PROPERTY_TYPE_0: GNU_PROPERTY_X86_FEATURE_1_IBT | SHSTK */
+	.section .note.gnu.property, "a"
+	.p2align 3
+	.long	4, 16, 5
+	.asciz	"GNU"
+	.long	0xc0000002, 4, 3, 0

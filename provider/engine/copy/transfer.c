@@ -39,30 +39,6 @@ void transfer_probe(struct urxe_peer *p)
 	errno = saved;
 }
 
-/* Return whether the page of @at can be read, or if @write written, here. */
-static bool page_is_there(uint64_t at, bool write)
-{
-	char *word = (char *)(uintptr_t)(at & ~7ull);
-
-	return !(write ? nofault_fetch_add(word, 0) : nofault_probe(word)).left;
-}
-
-/*
- * Return the address of the first page of [at, at + len) that cannot be
- * accessed; 0: there is none, or this thread has to avoid the fault.
- */
-static uint64_t missing_page(uint64_t at, uint64_t len, bool write)
-{
-	const uint64_t end = at + len;
-
-	if (!nofault_is_safe())
-		return 0;
-	for (; at < end; at = (at | (URXE_PAGE - 1)) + 1)
-		if (!page_is_there(at, write))
-			return at;
-	return 0;
-}
-
 bool transfer_can_read(const struct urxe_seg *seg, uint64_t len)
 {
 	uint64_t at, n;
@@ -71,7 +47,7 @@ bool transfer_can_read(const struct urxe_seg *seg, uint64_t len)
 		n = seg->len < len ? seg->len : len;
 		if (!n || !seg->ptr)
 			continue;
-		at = missing_page((uintptr_t)seg->ptr, n, false);
+		at = nofault_missing(seg->ptr, n, false);
 		if (at) {
 			why_note(MEMORY, seg->pid,
 				 seg->va + (at - (uintptr_t)seg->ptr));
@@ -93,8 +69,8 @@ static void transfer_fault(struct transfer_batch *b)
 	for (i = 0; i + 1 < b->n && !b->remote[i].iov_len; i++)
 		;
 	/* later runs do not matter: they may belong to later WRs */
-	local = missing_page((uintptr_t)b->local[i].iov_base,
-			     b->local[i].iov_len, !b->write);
+	local = nofault_missing(b->local[i].iov_base, b->local[i].iov_len,
+				!b->write);
 	b->local_failed = local;
 	if (local)
 		why_note(MEMORY, urxe_pid, local);

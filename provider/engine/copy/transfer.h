@@ -111,6 +111,22 @@ void iov_advance(struct iovec *iov, unsigned int count, uint64_t n);
  */
 enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved);
 
+/* The same as transfer_local() for a caller that has called nofault_is_safe().
+ */
+static inline bool transfer_local_known(char *dst, const char *src,
+					uint64_t len, bool safe)
+{
+	if (likely(safe) && len == 8 && !((uintptr_t)dst & 7))
+		return likely(nofault_code_copy_word(dst, src));
+	/* earlier messages are visible before this one */
+	atomic_thread_fence(memory_order_release);
+	if (unlikely(!len))
+		return true;
+	return likely(!(likely(safe) ? nofault_code_copy(dst, src, len) :
+				       nofault_copy_checked(dst, src, len))
+			       .left);
+}
+
 /*
  * Copy bytes that are mapped in this process at both ends, the end last; src
  * and dst may overlap.  False: a part of them could not be accessed.  The
@@ -118,11 +134,7 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved);
  */
 static inline bool transfer_local(char *dst, const char *src, uint64_t len)
 {
-	if (len == 8 && !((uintptr_t)dst & 7))
-		return likely(nofault_copy_word(dst, src));
-	/* earlier messages are visible before this one */
-	atomic_thread_fence(memory_order_release);
-	return !len || likely(!nofault_copy(dst, src, len).left);
+	return transfer_local_known(dst, src, len, nofault_is_safe());
 }
 
 /*

@@ -37,7 +37,7 @@ static inline bool write_one(struct urxe_qp *qp, struct direct *d,
 		     !region_at(&qp->direct_dst, wr->wr.rdma.remote_addr, len,
 				&dst)))
 		return false;
-	if (unlikely(!transfer_local(dst, src, len)))
+	if (unlikely(!transfer_local_known(dst, src, len, d->safe)))
 		return false;
 	direct_count(qp, d, len);
 	direct_complete(qp, d, wr, len, IBV_WC_RDMA_WRITE);

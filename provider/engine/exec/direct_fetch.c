@@ -68,7 +68,7 @@ static inline bool fetch_read(struct urxe_qp *qp, const struct direct *d,
 		atomic_thread_fence(memory_order_seq_cst);
 	else
 		fence_after_rmw(); /* of guard_raise() */
-	if (unlikely(!transfer_local(own, src, len)))
+	if (unlikely(!transfer_local_known(own, src, len, d->safe)))
 		return false;
 	atomic_thread_fence(memory_order_acquire);
 	return true;
@@ -78,8 +78,8 @@ static inline bool fetch_read(struct urxe_qp *qp, const struct direct *d,
  * Execute an atomic, old value to @own.  False: nothing was done, or the old
  * value is in qp->fetched_value.
  */
-static bool fetch_atomic(struct urxe_qp *qp, const struct ibv_send_wr *wr,
-			 char *own)
+static bool fetch_atomic(struct urxe_qp *qp, const struct direct *d,
+			 const struct ibv_send_wr *wr, char *own)
 {
 	const struct urxe_region *r = &qp->direct_dst;
 	const uint64_t addr = wr->wr.atomic.remote_addr;
@@ -99,7 +99,7 @@ static bool fetch_atomic(struct urxe_qp *qp, const struct ibv_send_wr *wr,
 	w.atomic.swap = wr->wr.atomic.swap;
 	if (unlikely(atomics_execute(qp, &qp->conn, &seg, r->entry, &w, &old)))
 		return false; /* the owner of its lock does not run */
-	if (likely(transfer_local(own, (const char *)&old, 8)))
+	if (likely(transfer_local_known(own, (const char *)&old, 8, d->safe)))
 		return true;
 	qp->fetched = true;
 	qp->fetched_value = old;
@@ -115,7 +115,7 @@ static bool fetch_one(struct urxe_qp *qp, struct direct *d,
 	if (unlikely(!direct_local(qp, d, wr->sg_list, IBV_ACCESS_LOCAL_WRITE,
 				   &own)) ||
 	    !(wr->opcode == IBV_WR_RDMA_READ ? fetch_read(qp, d, wr, own) :
-					       fetch_atomic(qp, wr, own)))
+					       fetch_atomic(qp, d, wr, own)))
 		return false;
 	direct_count(qp, d, wr->sg_list->length);
 	direct_complete(qp, d, wr, wr->sg_list->length,

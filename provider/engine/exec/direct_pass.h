@@ -19,6 +19,7 @@
 
 struct direct {
 	bool has_src; /* qp->direct_src is valid for this pass */
+	bool safe; /* nofault_is_safe() */
 	uint32_t me; /* this process, as owner of claimed CQEs */
 	uint32_t room; /* free slots of the send queue */
 	uint64_t bytes, packets; /* executed in this pass */
@@ -30,6 +31,7 @@ static inline void direct_begin(struct urxe_qp *qp, struct direct *d,
 	const struct urxe_sq *sq = &qp->sq;
 
 	d->has_src = false;
+	d->safe = nofault_is_safe();
 	d->bytes = 0;
 	d->packets = 0;
 	/* acquire: the poller has released the slots */

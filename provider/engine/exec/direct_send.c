@@ -158,6 +158,18 @@ static inline void direct_send_complete(struct urxe_qp *qp,
 	responder_notify(rc);
 }
 
+/* Copy to the memory of a receive that is private to another process. */
+static bool __attribute__((cold, noinline))
+direct_reach(struct urxe_qp *qp, const struct next_receive *n,
+	     const struct urxe_seg *from, uint64_t len)
+{
+	struct urxe_seg to = { .len = len };
+
+	mem_reach(rx_peer(&qp->conn.rx), qp->direct_rx.entry, n->sge.addr, len,
+		  &to);
+	return transfer(&to, from, len, qp->ctx, false) == TRANSFER_OK;
+}
+
 /*
  * Take a receive whose memory is private to another process, and let its
  * completion carry the bytes.  False: it was not sent.
@@ -173,20 +185,26 @@ static bool direct_carry(struct urxe_qp *qp, const struct direct *d,
 	char *slot;
 
 	if (len <= URXE_CQE_INLINE) {
-		if (unlikely(!transfer_local((char *)data, src, len) ||
+		if (unlikely(!transfer_local_known((char *)data, src, len,
+						   d->safe) ||
 			     !direct_take(qp, wr, n, d->me, rc)))
 			return false;
 		responder_carry(rc, data, len);
 		return true;
 	}
-	/* no receive is taken for bytes that are gone */
-	if (unlikely(!transfer_can_read(&from, len) ||
+	/*
+	 * No receive is taken for bytes that are gone.  A signal must not
+	 * leave a completion claimed
+	 */
+	if (unlikely(!d->safe || !transfer_can_read(&from, len) ||
 		     !direct_take(qp, wr, n, d->me, rc)))
 		return false;
+	if (unlikely(rc->ref.slot.cqe == &rc->ref.lost))
+		return true; /* the CQ has overrun, no one receives it */
 	slot = eager_slot(&rc->conn->rx.cq, rc->ref.slot.pos);
-	if (likely(slot && rc->ref.slot.cqe != &rc->ref.lost) &&
-	    likely(transfer_local(slot, src, len))) {
-		rc->ref.slot.cqe->inline_len = URXE_CQE_EAGER;
+	if (likely(slot) ? likely(transfer_local_known(slot, src, len, true)) :
+			   direct_reach(qp, n, &from, len)) {
+		rc->ref.slot.cqe->inline_len = slot ? URXE_CQE_EAGER : 0;
 		return true;
 	}
 	direct_untake(rc);
@@ -211,7 +229,7 @@ static bool direct_send_one(struct urxe_qp *qp, struct direct *d,
 	 * The receive is not taken by anything else meanwhile: a flush waits
 	 * for the guard.
 	 */
-	if (dst ? unlikely(!transfer_local(dst, src, len) ||
+	if (dst ? unlikely(!transfer_local_known(dst, src, len, d->safe) ||
 			   !direct_take(qp, wr, &n, d->me, &rc)) :
 		  !direct_carry(qp, d, wr, &n, src, &rc))
 		return false;

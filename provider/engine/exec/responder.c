@@ -347,7 +347,8 @@ enum response responder_resolve_receive(struct urxe_conn *c, uint64_t length,
  * Not with a transport: data of a later request would be placed before them.
  * Not if the QP counts receives: the program may read the counter and the
  * data without polling. Not for UC with a stuck bouncer: it may still be
- * writing an abandoned message to the same receive.
+ * writing an abandoned message to the same receive. The eager slot is filled
+ * when the completion is claimed already, so not if a signal could end that.
  */
 static bool receive_may_be_carried(const struct urxe_qp *qp,
 				   struct urxe_conn *c, uint64_t length)
@@ -355,7 +356,8 @@ static bool receive_may_be_carried(const struct urxe_qp *qp,
 	return length <= URXE_EAGER_BYTES && !qp->transport &&
 	       !comp_cntr_has_receives(c) &&
 	       !(qp->type == IBV_QPT_UC && bounce_is_stuck(rx_peer(&c->rx))) &&
-	       (length <= URXE_CQE_INLINE || responder_has_slot(qp, c));
+	       (length <= URXE_CQE_INLINE ||
+		(nofault_is_safe() && responder_has_slot(qp, c)));
 }
 
 /*
@@ -700,9 +702,11 @@ void responder_order_after(struct receipt *rc, struct urxe_cqe_ref *own)
 void responder_publish(struct receipt *rc)
 {
 	struct urxe_rx *rx = &rc->conn->rx;
+	/* the receive of a void completion was returned */
+	const bool is_void = !rc->ref.slot.cqe->qpn;
 
 	comp_cntr_receive(rc->conn, rc->ref.slot.cqe);
 	rc->notify = cq_publish(&rx->cq, &rc->ref, &rc->solicited);
-	if (!rx->shared)
+	if (!rx->shared && !is_void)
 		store_release(&rx->rq.sh->done, rc->index + 1);
 }

@@ -75,8 +75,9 @@ static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
 	if (mem_is_mine(ctx->self, k) && k->kind != URXE_MEM_DM &&
 	    k->kind != URXE_MEM_NULL)
 		return likely(nofault_is_safe()) ?
-			       likely(transfer_local((char *)(uintptr_t)va,
-						     src.ptr, n)) :
+			       likely(transfer_local_known(
+				       (char *)(uintptr_t)va, src.ptr, n,
+				       true)) :
 			       poll_place_by_kernel(ctx, va, data, n);
 	mem_reach(ctx->self, k, addr, n, &dst);
 	/* no guard is raised here: a file may be unmapped at any time */
@@ -476,9 +477,9 @@ poll_place_plain(struct urxe_cq *cq, const struct urxe_qp *qp,
 		       IBV_ACCESS_LOCAL_WRITE);
 	return likely(k && k->kind == URXE_MEM_PRIVATE &&
 		      mem_is_mine(qp->ctx->self, k)) &&
-	       likely(transfer_local(
+	       likely(transfer_local_known(
 		       (char *)(uintptr_t)(k->va + (sge.addr - k->iova)),
-		       (const char *)data, len));
+		       (const char *)data, len, true));
 }
 
 /*

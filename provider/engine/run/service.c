@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/thread.h"
+#include "engine/copy/nofault.h"
 #include "engine/core/log.h"
 #include "engine/mem/peer.h"
 #include "service.h"
@@ -134,6 +135,7 @@ static void *service_main(void *arg)
 	uint32_t seen;
 	bool woken;
 
+	nofault_begin_thread();
 	serving = ctx;
 	for (;;) {
 		service_awake(ctx);

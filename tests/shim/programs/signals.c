@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/nofault.h"
 #include "signals.h"
 
 #if defined(__x86_64__)
@@ -51,12 +50,20 @@ __asm__(".text\n"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 extern const char nofault_begin[], nofault_end[], nofault_fixup[];
-_Atomic uint32_t nofault_generation;
+_Atomic uint32_t nofault_installed;
+_Thread_local struct nofault_thread nofault_thread;
+
+static struct nofault_thread *nofault_self(void)
+{
+	return &nofault_thread;
+}
+
 static const struct nofault_section section = {
 	.begin = nofault_begin,
 	.end = nofault_end,
 	.fixup = nofault_fixup,
-	.generation = &nofault_generation,
+	.installed = &nofault_installed,
+	.self = nofault_self,
 };
 static const char *mode;
 
@@ -70,7 +77,7 @@ bool nofault_install(void)
 	errno = ERANGE;
 	ok = fn(&section);
 	CHECK(errno == ERANGE);
-	CHECK(ok == (nofault_generation != 0));
+	CHECK(ok == (nofault_installed != 0));
 	return ok;
 }
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/nofault.h"
 #include "test.h"
 
 struct signals_case {
@@ -31,7 +32,8 @@ extern const struct signals_case nofault_cases[];
 void handlers_are_set(void);
 /* Call urxe_nofault(), which must exist. */
 bool nofault_install(void);
-extern _Atomic uint32_t nofault_generation;
+extern _Atomic uint32_t nofault_installed;
+extern _Thread_local struct nofault_thread nofault_thread;
 
 /* The result of an instruction that may fault. */
 struct nofault_result {

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "signals.h"
@@ -106,13 +107,12 @@ static void case_no_section(void)
 	*null = 1;
 }
 
-static void expect_change(bool changes)
+/* The last calls made the thread check again, or did not. */
+static void expect_blocked(bool changes)
 {
-	static uint32_t last;
-
-	CHECK(nofault_generation);
-	CHECK((nofault_generation != last) == changes);
-	last = nofault_generation;
+	CHECK(nofault_installed);
+	CHECK(nofault_thread.unblocked == !changes);
+	nofault_thread.unblocked = true;
 }
 
 static void on_nothing(int sig)
@@ -120,8 +120,25 @@ static void on_nothing(int sig)
 	(void)sig;
 }
 
-/* Calls that may block one of the signals change the generation. */
-static void case_generation(void)
+static void change_mask(int how, int sig)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	CHECK(!pthread_sigmask(how, &set, NULL));
+}
+
+static bool is_blocked(int sig)
+{
+	sigset_t set;
+
+	CHECK(!pthread_sigmask(SIG_BLOCK, NULL, &set));
+	return sigismember(&set, sig) == 1;
+}
+
+/* Calls that may block one of the signals make the thread check again. */
+static void case_blocks(void)
 {
 	const int signals[] = { SIGSEGV, SIGBUS };
 	sigset_t set, other, bad;
@@ -129,45 +146,41 @@ static void case_generation(void)
 
 	sigemptyset(&other);
 	sigaddset(&other, SIGUSR1);
-	expect_change(true);
+	expect_blocked(true);
 	for (i = 0; i < 2; i++) {
 		sigemptyset(&set);
 		sigaddset(&set, signals[i]);
 		CHECK(!pthread_sigmask(SIG_BLOCK, &set, NULL));
-		expect_change(true);
+		expect_blocked(true);
 		CHECK(!pthread_sigmask(SIG_UNBLOCK, &set, NULL));
 		CHECK(!pthread_sigmask(SIG_BLOCK, &other, &bad));
 		CHECK(!pthread_sigmask(SIG_SETMASK, NULL, &bad));
 		CHECK(pthread_sigmask(55, &set, NULL) == EINVAL);
 		CHECK(sigprocmask(55, &set, NULL) == -1);
-		expect_change(false);
+		expect_blocked(false);
 		CHECK(!pthread_sigmask(SIG_SETMASK, &set, NULL));
-		expect_change(true);
+		expect_blocked(true);
 		CHECK(!sigprocmask(SIG_SETMASK, &other, NULL));
 		CHECK(!sigprocmask(SIG_UNBLOCK, &set, NULL));
-		expect_change(false);
+		expect_blocked(false);
 		CHECK(!sigprocmask(SIG_BLOCK, &set, NULL));
-		expect_change(true);
+		expect_blocked(true);
 		CHECK(!sighold(signals[i]));
-		expect_change(true);
+		expect_blocked(true);
 		CHECK(!sighold(SIGUSR2) && !sigrelse(signals[i]));
-		expect_change(false);
+		expect_blocked(false);
 		CHECK(sigset(signals[i], SIG_HOLD) != SIG_ERR);
-		expect_change(true);
+		expect_blocked(true);
 		CHECK(sigset(signals[i], on_nothing) == SIG_HOLD);
-		expect_change(false);
+		expect_blocked(false);
 		/* it is blocked while its handler runs, and maybe after that */
 		CHECK(!raise(signals[i]));
-		expect_change(true);
+		expect_blocked(true);
 		CHECK(!nofault_load(&set).failed && nofault_load(NULL).failed);
-		expect_change(false);
+		expect_blocked(false);
 		CHECK(nofault_install());
-		expect_change(false);
+		expect_blocked(false);
 	}
-	nofault_generation = UINT32_MAX;
-	expect_change(true);
-	CHECK(!sighold(SIGBUS) && !sigrelse(SIGBUS));
-	CHECK(nofault_generation == 1);
 }
 
 #define BIT(sig) (1 << ((sig)-1))
@@ -175,15 +188,140 @@ static void case_generation(void)
 /* Masks of 4.3BSD */
 static void case_bsd_masks(void)
 {
-	expect_change(true);
+	expect_blocked(true);
 	sigblock(BIT(SIGUSR1));
-	expect_change(false);
+	expect_blocked(false);
 	sigblock(BIT(SIGSEGV));
-	expect_change(true);
+	expect_blocked(true);
 	sigsetmask(0);
-	expect_change(false);
+	expect_blocked(false);
 	sigsetmask(BIT(SIGBUS));
-	expect_change(true);
+	expect_blocked(true);
+}
+
+static sigjmp_buf point;
+
+static void on_jump(int sig)
+{
+	(void)sig;
+	CHECK(is_blocked(SIGSEGV));
+	longjmp(point, 1);
+}
+
+/* A jump that restores a mask, or out of a handler with a mask. */
+static void case_jumps(void)
+{
+	struct sigaction act = { .sa_handler = on_jump };
+
+	expect_blocked(true);
+	change_mask(SIG_BLOCK, SIGBUS);
+	if (!sigsetjmp(point, 1)) {
+		change_mask(SIG_UNBLOCK, SIGBUS);
+		nofault_thread.unblocked = true;
+		siglongjmp(point, 1);
+	}
+	CHECK(is_blocked(SIGBUS));
+	expect_blocked(true);
+	change_mask(SIG_UNBLOCK, SIGBUS);
+	sigaddset(&act.sa_mask, SIGSEGV);
+	CHECK(!sigaction(SIGUSR1, &act, NULL));
+	expect_blocked(false);
+	if (!sigsetjmp(point, 0))
+		raise(SIGUSR1);
+	CHECK(is_blocked(SIGSEGV));
+	expect_blocked(true);
+}
+
+static ucontext_t here, there;
+
+static void visit(void)
+{
+	CHECK(is_blocked(SIGSEGV));
+	expect_blocked(true);
+	change_mask(SIG_UNBLOCK, SIGSEGV);
+	expect_blocked(false);
+	CHECK(!setcontext(&here));
+}
+
+/* The same with contexts */
+static void case_contexts(void)
+{
+	static char stack[65536];
+
+	expect_blocked(true);
+	change_mask(SIG_BLOCK, SIGSEGV);
+	CHECK(!getcontext(&there));
+	there.uc_stack.ss_sp = stack;
+	there.uc_stack.ss_size = sizeof(stack);
+	makecontext(&there, visit, 0);
+	CHECK(!swapcontext(&here, &there));
+	CHECK(is_blocked(SIGSEGV));
+	expect_blocked(true);
+}
+
+static void *be_urxe(void *arg)
+{
+	nofault_thread.is_urxe = true;
+	change_mask(SIG_UNBLOCK, SIGSEGV);
+	change_mask(SIG_UNBLOCK, SIGBUS);
+	access_each();
+	nofault_thread.unblocked = true;
+	pthread_barrier_wait(arg);
+	pthread_barrier_wait(arg);
+	/* a thread that took a signal relies on the handler no longer */
+	CHECK(nofault_thread.unblocked ==
+	      !(is_blocked(SIGSEGV) || is_blocked(SIGBUS)));
+	return NULL;
+}
+
+static void *wait_for_signals(void *arg)
+{
+	const int signals[] = { SIGSEGV, SIGBUS };
+	siginfo_t info;
+	sigset_t set;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		sigemptyset(&set);
+		sigaddset(&set, signals[i]);
+		CHECK(sigwaitinfo(&set, &info) == signals[i]);
+		CHECK(info.si_code == SI_QUEUE && info.si_pid == getpid());
+		CHECK(info.si_value.sival_int == 5 + i);
+	}
+	return arg;
+}
+
+/*
+ * Signals that are sent while each thread of the program blocks them stay
+ * pending, although a thread of urxe does not block them.
+ */
+static void case_threads_of_urxe(void)
+{
+	static const int actions[] = { SA_NODEFER, SA_RESTART };
+	pthread_t urxe[2], thread;
+	pthread_barrier_t barrier;
+	union sigval value;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		set_action(i ? SIGBUS : SIGSEGV, (void *)on_unexpected,
+			   actions[i]);
+	change_mask(SIG_BLOCK, SIGSEGV);
+	change_mask(SIG_BLOCK, SIGBUS);
+	CHECK(!pthread_barrier_init(&barrier, NULL, 3));
+	for (i = 0; i < 2; i++)
+		CHECK(!pthread_create(&urxe[i], NULL, be_urxe, &barrier));
+	pthread_barrier_wait(&barrier);
+	for (i = 0; i < 2; i++) {
+		value.sival_int = 5 + (int)i;
+		CHECK(!sigqueue(getpid(), i ? SIGBUS : SIGSEGV, value));
+	}
+	CHECK(!pthread_create(&thread, NULL, wait_for_signals, NULL));
+	CHECK(!pthread_join(thread, NULL));
+	pthread_barrier_wait(&barrier);
+	for (i = 0; i < 2; i++)
+		CHECK(!pthread_join(urxe[i], NULL));
+	CHECK(!pthread_barrier_destroy(&barrier));
 }
 
 /* struct sigaction of the kernel, without the restorer of some machines */
@@ -212,17 +350,17 @@ static void lose(int sig)
 	CHECK(nofault_install());
 	act.handler = (void *)SIG_IGN;
 	raw_sigaction(sig, &act);
-	CHECK(nofault_generation);
-	CHECK(!nofault_install() && !nofault_generation);
-	CHECK(!nofault_install() && !nofault_generation);
-	CHECK(!sighold(SIGBUS) && !sigrelse(SIGBUS) && !nofault_generation);
+	CHECK(nofault_installed);
+	CHECK(!nofault_install() && !nofault_installed);
+	CHECK(!nofault_install() && !nofault_installed);
+	CHECK(!sighold(SIGBUS) && !sigrelse(SIGBUS) && !nofault_installed);
 	/* the program sees the kernel's action of one, its own of the other */
 	CHECK(signal(sig, on_unexpected) == SIG_IGN);
 	CHECK(!sigaction(other, NULL, &old));
 	CHECK(old.sa_handler == on_unexpected && !(old.sa_flags & SA_SIGINFO));
 	CHECK(signal(other, on_nothing) == on_unexpected && !raise(other));
 	CHECK(raw_sigaction(other, NULL).handler == (void *)on_nothing);
-	CHECK(!nofault_install() && !nofault_generation);
+	CHECK(!nofault_install() && !nofault_installed);
 }
 
 static void case_replaced_segv(void)
@@ -380,7 +518,7 @@ static void case_raw_fork(void)
 
 static void case_off(void)
 {
-	CHECK(!nofault_install() && !nofault_generation);
+	CHECK(!nofault_install() && !nofault_installed);
 	CHECK(raw_sigaction(SIGSEGV, NULL).handler == (void *)SIG_DFL);
 	CHECK(raw_sigaction(SIGBUS, NULL).handler == (void *)SIG_DFL);
 	CHECK(signal(SIGBUS, on_nothing) == SIG_DFL);
@@ -388,7 +526,8 @@ static void case_off(void)
 }
 
 const struct signals_case nofault_cases[] = {
-	CASE(access),	 CASE(no_section),    CASE(generation),
+	CASE(access),	 CASE(no_section),    CASE(blocks),
+	CASE(jumps),	 CASE(contexts),      CASE(threads_of_urxe),
 	CASE(bsd_masks), CASE(replaced_segv), CASE(replaced_bus),
 	CASE(restored),	 CASE(fork),	      CASE(changes),
 	CASE(raw_fork),	 CASE(off),	      { NULL, NULL },

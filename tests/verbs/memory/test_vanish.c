@@ -356,7 +356,7 @@ static void close_scene(struct duo *d)
 /* Whether the test can run; with adoption, peers still have the pages. */
 static bool can_run(void)
 {
-	return faults_are_caught() && !under_adoption();
+	return !under_adoption();
 }
 
 static void each_length(struct duo *d, struct scene c, bool few)

@@ -28,7 +28,7 @@
 
 static bool can_run(void)
 {
-	return faults_are_caught() && !under_adoption();
+	return !under_adoption();
 }
 
 /* Whether the poller places a message of @len bytes. */
