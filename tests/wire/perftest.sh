@@ -29,7 +29,10 @@ for version in ${WIRE_VERSION-4 6}; do
 		perftest "ib_${operation}_lat" "$connection" "${fetches[@]}" -n 500
 		# it takes one completion for each event, so events must be in order
 		[[ $what != 'send RC' ]] || perftest ib_send_lat RC -e -n 500
-		perftest "ib_${operation}_bw" "$connection" "${fetches[@]}" -n 200
+		n=200
+		# more than the buffer of a socket takes
+		[[ $connection != UC ]] || n=3000
+		perftest "ib_${operation}_bw" "$connection" "${fetches[@]}" -n $n
 		[[ $operation != atomic && $connection != UD ]] || continue
 		perftest "ib_${operation}_bw" "$connection" "${fetches[@]}" \
 			-n 10 -s 1048577

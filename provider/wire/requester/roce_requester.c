@@ -107,6 +107,9 @@ static uint64_t requester_next(const struct urxe_qp *qp,
 		next = r->deadline;
 	if (r->rnr_until && r->rnr_until < next)
 		next = r->rnr_until;
+	if (qp->type == IBV_QPT_UC && r->paced_until < next &&
+	    !(last_poll && now - last_poll < URXE_WIRE_RECENT))
+		next = r->paced_until; /* 0: all is sent, and to be completed */
 	return next;
 }
 
@@ -153,23 +156,42 @@ static void requester_start(struct urxe_qp *qp, struct wire_requester *r)
 	window_begin(&r->window, qp->psn);
 	r->at = qp->sq.begun;
 	fetch_forget(r);
-	r->deadline = r->rnr_until = 0;
+	r->deadline = r->rnr_until = r->paced_until = 0;
 	r->failed = IBV_WC_SUCCESS;
 	requester_tries_begin(qp, r);
 }
 
-/* UC: send the whole message and complete it without a response. */
-static enum verdict begin_unreliable(struct urxe_qp *qp,
-				     struct wire_requester *r)
+/*
+ * UC: send the message.  It is in flight until its last packet is sent, and
+ * needs no response.
+ */
+static enum verdict begin_unreliable(struct urxe_qp *qp, struct run *run,
+				     struct wire_requester *r,
+				     const struct urxe_wqe *w)
 {
-	if (message_is_send(sq_slot(&qp->sq, r->at)))
+	const bool first = qp->sq.done == qp->sq.begun;
+
+	if (message_is_send(w))
 		counted(qp, URXE_CNT_SENDS);
-	while (requester_may_send(qp, r)) {
+	if (first)
 		requester_send(qp, r);
-		window_answered(&r->window, r->window.next);
+	if (r->failed && r->failed_at == qp->sq.begun) {
+		run->status = r->failed;
+		return WR_FAILED;
 	}
 	why_settled();
-	return WR_DONE;
+	return first && r->window.next == r->window.end ? WR_DONE :
+							  WR_IN_FLIGHT;
+}
+
+/* UC: complete the messages that are sent. */
+static void unreliable_sent(struct urxe_qp *qp, struct wire_requester *r)
+{
+	const struct urxe_sq *sq = &qp->sq;
+
+	while (sq->done != sq->begun &&
+	       !wire_psn_before(r->window.next, message_end(r, sq->done)))
+		requester_answer(qp, sq->done, IBV_WC_SUCCESS);
 }
 
 static enum verdict requester_begin(struct urxe_qp *qp, struct run *run,
@@ -191,10 +213,10 @@ static enum verdict requester_begin(struct urxe_qp *qp, struct run *run,
 	if (qp->type != IBV_QPT_UC && inbox_open(qp->ctx, r->inbox))
 		return requester_no_inbox(run);
 	message_begin(r, qp->sq.begun, message_packets(qp, w));
-	if (qp->type == IBV_QPT_UC)
-		return begin_unreliable(qp, r);
 	now = clock_now();
 	requester_note_poll(qp, r, now);
+	if (qp->type == IBV_QPT_UC)
+		return begin_unreliable(qp, run, r, w);
 	requester_send(qp, r);
 	requester_publish(qp, r);
 	requester_leave(qp, r, now);
@@ -225,6 +247,8 @@ static void requester_check_timers(struct urxe_qp *qp, struct wire_requester *r,
 		requester_answer(qp, r->failed_at, r->failed);
 	if (r->rnr_until && now >= r->rnr_until)
 		r->rnr_until = 0;
+	if (now >= r->paced_until)
+		r->paced_until = 0;
 	if (qp->in_flight && r->deadline && now >= r->deadline) {
 		counted(qp, URXE_CNT_ACK_TIMEOUT);
 		r->gone_back = false;
@@ -254,6 +278,8 @@ static uint64_t requester_progress(struct urxe_qp *qp, uint64_t now)
 		requester_send(qp, r);
 		guard_lower(qp->guard);
 	}
+	if (qp->type == IBV_QPT_UC)
+		unreliable_sent(qp, r);
 	requester_publish(qp, r);
 	if (qp->stall.kind == STALL_NONE)
 		requester_run(qp);
@@ -266,7 +292,7 @@ static void requester_cancel(struct urxe_qp *qp)
 
 	fetch_forget(r);
 	r->at = r->end = qp->sq.done;
-	r->deadline = r->rnr_until = 0;
+	r->deadline = r->rnr_until = r->paced_until = 0;
 	r->failed = IBV_WC_SUCCESS;
 	r->waits = false;
 	window_begin(&r->window, qp->psn);

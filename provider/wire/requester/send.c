@@ -15,6 +15,9 @@
 #include "wire/socket/port.h"
 #include "state.h"
 
+/* Headers and ICRC of a packet, in bytes: at most that */
+#define HEADERS 80u
+
 /* Limits on outstanding READ data, so that the responses fit in the inbox. */
 #define FETCH_BYTES (64u << 10) /* bytes of one request */
 #define FETCH_PACKETS 32u /* packets of one request */
@@ -74,6 +77,8 @@ struct sending {
 	struct wire_window *window;
 	const struct urxe_wqe *w;
 	const struct message *m;
+	uint32_t room; /* packets that the pace of the port allows */
+	uint64_t bytes; /* of the packets that were added */
 	struct urxe_seg seg[URXE_MAX_SGE], *from;
 };
 
@@ -137,6 +142,7 @@ static bool sending_packet(struct sending *s, uint32_t i, uint32_t more)
 	if (!to)
 		return false;
 	window_sent(s->window, more, p.bth.ack_request);
+	s->bytes += p.length + HEADERS;
 	return true;
 }
 
@@ -158,6 +164,9 @@ static bool sending_message(struct sending *s, struct wire_requester *r)
 		fetch_begin(s->qp, r, wire_psn_add(s->m->psn, i), n);
 		return true;
 	}
+	if (n > s->room)
+		n = s->room;
+	s->room -= n;
 	for (; n; n--, i++)
 		if (!sending_packet(s, i, 1))
 			return false;
@@ -168,8 +177,8 @@ bool requester_may_send(const struct urxe_qp *qp, struct wire_requester *r)
 {
 	const struct urxe_wqe *w;
 
-	if (r->at == r->end || r->rnr_until || !window_room(&r->window) ||
-	    (r->failed && r->at == r->failed_at))
+	if (r->at == r->end || r->rnr_until || r->paced_until ||
+	    !window_room(&r->window) || (r->failed && r->at == r->failed_at))
 		return false;
 	w = sq_slot(&qp->sq, r->at);
 	return !message_fetches(w) || fetch_has_room(qp, r, w);
@@ -192,7 +201,7 @@ static bool send_message(struct urxe_qp *qp, struct wire_requester *r,
 	s->m = message_at(r, r->at);
 	if (!sending_gather(s, (r->window.next - s->m->psn) & WIRE_PSN_MASK))
 		return false;
-	while (r->window.next != message_end(r, r->at) &&
+	while (s->room && r->window.next != message_end(r, r->at) &&
 	       requester_may_send(qp, r))
 		if (!sending_message(s, r))
 			return false;
@@ -209,7 +218,7 @@ void requester_skip_sent(struct wire_requester *r)
 static void send_all(struct urxe_qp *qp, struct wire_requester *r,
 		     struct sending *s)
 {
-	for (requester_skip_sent(r); requester_may_send(qp, r);
+	for (requester_skip_sent(r); s->room && requester_may_send(qp, r);
 	     requester_skip_sent(r))
 		if (!send_message(qp, r, s)) {
 			r->failed = IBV_WC_LOC_PROT_ERR;
@@ -235,10 +244,23 @@ void requester_arm(const struct urxe_qp *qp, struct wire_requester *r,
 {
 	uint64_t period = requester_timeout(qp, r);
 
-	if (window_is_quiet(&r->window) || !period)
+	if (window_is_quiet(&r->window) || !period || qp->type == IBV_QPT_UC)
 		r->deadline = 0;
 	else if (anew || !r->deadline)
 		r->deadline = clock_now() + period;
+}
+
+/* UC: send as the pace of the port allows.  No response is expected. */
+static void send_paced(struct urxe_qp *qp, struct wire_requester *r,
+		       struct sending *s)
+{
+	const uint32_t most = (1u << qp->mtu_shift) + HEADERS;
+
+	s->room = port_room(s->port, most, &r->paced_until);
+	send_all(qp, r, s);
+	port_pace(s->port, s->bytes);
+	if (!s->room)
+		port_room(s->port, most, &r->paced_until);
 }
 
 void requester_send(struct urxe_qp *qp, struct wire_requester *r)
@@ -256,9 +278,15 @@ void requester_send(struct urxe_qp *qp, struct wire_requester *r)
 		window_sent(&r->window, window_room(&r->window), false);
 		requester_skip_sent(r);
 	} else {
-		send_all(qp, r, &s);
+		s.room = UINT32_MAX;
+		if (qp->type == IBV_QPT_UC)
+			send_paced(qp, r, &s);
+		else
+			send_all(qp, r, &s);
 		err = port_end(s.port, qp->ctx->fabric);
 	}
+	if (qp->type == IBV_QPT_UC)
+		window_answered(&r->window, r->window.next);
 	if (err)
 		note_not_sent(qp, err);
 	requester_arm(qp, r, false);

@@ -47,6 +47,7 @@ struct wire_requester {
 	uint64_t fetched; /* bytes that their responses carry */
 	uint64_t deadline; /* retransmission timer; 0: not running */
 	uint64_t rnr_until; /* end of the RNR wait; 0: none */
+	uint64_t paced_until; /* UC: no packet is sent before; 0: none */
 	uint8_t left, rnr_left; /* retries left */
 	bool waits; /* the wait is shown in qp->sh->wait */
 	bool gone_back; /* already retransmitted for this una */
@@ -95,7 +96,10 @@ static inline bool message_is_send(const struct urxe_wqe *w)
  * Return true if there is something to send and the window has room for it.
  */
 bool requester_may_send(const struct urxe_qp *qp, struct wire_requester *r);
-/* Send what the window allows.  Called with the guard raised. */
+/*
+ * Send what the window allows, or for UC, which has no responses, what the
+ * pace of the port allows.  Called with the guard raised.
+ */
 void requester_send(struct urxe_qp *qp, struct wire_requester *r);
 /* Advance r->at past the slots that are completely sent. */
 void requester_skip_sent(struct wire_requester *r);

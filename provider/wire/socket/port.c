@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "count.h"
 #include "port.h"
 
@@ -14,6 +15,7 @@ struct wire_port {
 	pthread_mutex_t lock;
 	struct wire_socket socket;
 	int err; /* first error since port_begin() */
+	uint64_t paced; /* the port has sent the unreliable packets by then */
 	struct wire_sender sender;
 };
 
@@ -71,6 +73,32 @@ uint8_t *port_add(struct wire_port *p, const struct wire_path *path,
 	if (wire_sender_is_full(&p->sender))
 		port_flush(p);
 	return wire_sender_add(&p->sender, path, packet);
+}
+
+/* Time of the packets that may be sent at once, in ns: 128 KiB */
+#define PORT_BURST_NS 131072ull
+
+uint32_t port_room(const struct wire_port *p, uint32_t bytes, uint64_t *until)
+{
+	const uint64_t now = clock_now();
+	const uint64_t ahead = p->paced > now ? p->paced - now : 0;
+	const uint64_t each = (uint64_t)bytes * 1000 / PORT_BYTES_PER_US;
+
+	/* half of the burst must be free, so that few wake-ups are needed */
+	if (ahead > PORT_BURST_NS / 2) {
+		*until = p->paced - PORT_BURST_NS / 2;
+		return 0;
+	}
+	return (uint32_t)((PORT_BURST_NS - ahead) / each);
+}
+
+void port_pace(struct wire_port *p, uint64_t bytes)
+{
+	const uint64_t now = clock_now();
+
+	if (p->paced < now)
+		p->paced = now;
+	p->paced += bytes * 1000 / PORT_BYTES_PER_US;
 }
 
 void port_drop(struct wire_port *p)

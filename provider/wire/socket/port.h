@@ -11,11 +11,24 @@
 
 struct wire_port;
 
+/* Data rate of 4X SDR, 8 Gbit/s */
+#define PORT_BYTES_PER_US 1000ull
+
 /* Return the locked port of address sgid, or NULL and -errno in *err. */
 struct wire_port *port_begin(const uint8_t sgid[16], int *err);
 /* Like wire_sender_add(), but if the queue is full, flush it first. */
 uint8_t *port_add(struct wire_port *p, const struct wire_path *path,
 		  const struct wire_packet *packet);
+/*
+ * How many packets of that size, in bytes, may be sent now by an unreliable
+ * QP, which has no window?  They are paced like those of a port with a speed
+ * of PORT_BYTES_PER_US: faster receivers are rare, and packets that do not fit
+ * into the socket buffer of the receiver are lost.  0: *until is the time, of
+ * clock_now(), from which some may be sent.
+ */
+uint32_t port_room(const struct wire_port *p, uint32_t bytes, uint64_t *until);
+/* Unreliable packets with that many bytes in total were added. */
+void port_pace(struct wire_port *p, uint64_t bytes);
 /* Remove the packet added last. */
 void port_drop(struct wire_port *p);
 /*

@@ -165,21 +165,34 @@ struct opts wire_opts(void)
 	return o;
 }
 
-void open_to_peer(const struct opts *o)
+void open_type_to_peer(enum ibv_qp_type type, const struct opts *o)
 {
 	struct addr to = { .qpn = QPN, .psn = 5 };
 	struct ibv_qp_attr attr;
+	struct ibv_cq *cq;
 	int mask;
 
 	peer_open();
 	node_open(&n, NULL, MEM_HEAP, o);
 	memcpy(to.gid.raw, there, 16);
-	qp_to_init(n.qp, o);
-	mask = attr_rtr(&attr, o, &to);
+	if (type != IBV_QPT_RC) {
+		ck_ok(ibv_destroy_qp(n.qp));
+		cq = n.scq;
+		n.scq = n.rcq;
+		n.rcq = cq;
+		n.qp = make_qp(&n, type, NULL);
+	}
+	type_to(n.qp, IBV_QPS_INIT, o, NULL);
+	mask = type_attr(&attr, type, IBV_QPS_RTR, o, &to);
 	attr.ah_attr.grh.sgid_index = own_index();
 	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask), 0);
-	qp_to_rts(n.qp, o);
+	type_to(n.qp, IBV_QPS_RTS, o, NULL);
 	wait_until_received();
+}
+
+void open_to_peer(const struct opts *o)
+{
+	open_type_to_peer(IBV_QPT_RC, o);
 }
 
 void close_peer(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Harness of the wire requester's tests: one RC QP, whose peer is a QP on a
+ * Harness of the wire requester's tests: one QP, whose peer is a QP on a
  * remote host.  The remote host is the test, with a socket at 10.91.0.2.  It
  * receives the requests and sends the responses that each test needs.
  *
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../verbs/harness.h"
+#include "../../verbs/types.h"
 #include "wire/receiver.h"
 #include "wire/sender.h"
 
@@ -35,6 +35,11 @@ struct opts wire_opts(void);
  * remote host.  Returns when a process receives packets.
  */
 void open_to_peer(const struct opts *o);
+/*
+ * The same with a QP of another connected type.  A completion channel (struct
+ * opts) is on the send CQ.
+ */
+void open_type_to_peer(enum ibv_qp_type type, const struct opts *o);
 void close_peer(void);
 /* Return the index of `here` in the GID table (RoCE v2). */
 uint8_t own_index(void);
