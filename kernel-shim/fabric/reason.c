@@ -4,6 +4,7 @@
  * formatting them with the texts of shared/reasons.h.
  */
 #include <inttypes.h>
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -190,6 +191,17 @@ static void text_add_key(struct text *t, uint64_t value)
 		 (uint32_t)value);
 }
 
+/* The interface is of the network namespace of the process that failed. */
+static void text_add_interface(struct text *t, unsigned int index)
+{
+	char name[IF_NAMESIZE];
+
+	if (if_indextoname(index, name))
+		text_add(t, "%s", name);
+	else
+		text_add(t, "%u", index);
+}
+
 static void text_add_value(struct text *t, char letter, uint64_t value)
 {
 	switch (letter) {
@@ -213,6 +225,9 @@ static void text_add_value(struct text *t, char letter, uint64_t value)
 		break;
 	case 'e':
 		text_add(t, "%s", strerror((uint16_t)value));
+		break;
+	case 'i':
+		text_add_interface(t, (unsigned int)value);
 		break;
 	}
 }

@@ -6,7 +6,7 @@
  * In the text, % and a letter stand for the next value: %u a number, %x a
  * hexadecimal number, %k a key with its kind (REASON_KEY), %a what a key
  * allows, %q what a QP allows (both enum ibv_access_flags), %s a state (enum
- * ibv_qp_state), %e an errno.
+ * ibv_qp_state), %e an errno, %i the index of an interface.
  */
 #ifndef REASON
 #define REASON(name, message, source, cause)
@@ -220,6 +220,10 @@ REASON(WIRE_NAK, "QP %x of another host refused PSN %x with NAK %x",
 REASON(WIRE_SEND, "packets for QP %x of another host cannot be sent: %e",
        "docs/wire.md",
        "no local interface has the address of sgid_index, there is no route to dgid, or packets are longer than the interface's MTU")
+REASON(WIRE_MTU,
+       "packets for QP %x of another host cannot be sent: they have up to %u bytes of payload, the path MTU, and %u of headers, but the MTU of %i is %u",
+       "docs/wire.md",
+       "the MTU of the interface, or of a route, was reduced; path_mtu must not exceed active_mtu of ibv_query_port")
 REASON(WIRE_MEMORY,
        "%u bytes of shared memory for responses of another host cannot be allocated",
        "docs/wire.md",

@@ -83,37 +83,36 @@ static uint32_t interface_of(const union wire_sockaddr *a)
 	return index;
 }
 
-/* Maximum length of the headers of a RoCE v2 packet and its ICRC */
-#define HEADERS 80
 #define MTU_MIN 1 /* IBV_MTU_256 */
 #define MTU_MAX 5 /* IBV_MTU_4096 */
 
-static int interface_mtu(int fd, uint32_t interface)
+uint32_t wire_interface_mtu(const uint8_t gid[16], uint32_t *interface)
 {
+	const int saved = errno;
 	struct ifreq r = { 0 };
+	union wire_sockaddr own;
+	int fd;
 
-	if (!if_indextoname(interface, r.ifr_name) ||
+	wire_sockaddr_of(&own, gid, 0, 0);
+	*interface = interface_of(&own);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (!if_indextoname(*interface, r.ifr_name) ||
 	    ioctl(fd, SIOCGIFMTU, &r))
-		return 0;
-	return r.ifr_mtu;
+		r.ifr_mtu = 0;
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+	return (uint32_t)r.ifr_mtu;
 }
 
 uint8_t wire_active_mtu(const uint8_t gid[16])
 {
-	const int saved = errno;
-	union wire_sockaddr own;
 	uint8_t mtu = MTU_MAX;
-	int fd, bytes;
+	uint32_t interface, bytes = wire_interface_mtu(gid, &interface);
 
-	wire_sockaddr_of(&own, gid, 0, 0);
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bytes = fd < 0 ? 0 : interface_mtu(fd, interface_of(&own));
-	if (fd >= 0)
-		close(fd);
-	errno = saved;
-	while (mtu > MTU_MIN && bytes < (128 << mtu) + HEADERS)
+	while (mtu > MTU_MIN && bytes < (128u << mtu) + WIRE_HEADERS)
 		mtu--;
 	return bytes ? mtu : 0;
 }

@@ -61,6 +61,15 @@ int wire_socket_open_group(struct wire_socket *s, const uint8_t gid[16],
 			   const uint8_t group[16], uint16_t port,
 			   unsigned int flags);
 
+/* Maximum length of the headers of a RoCE v2 packet and its ICRC, in bytes */
+#define WIRE_HEADERS 80u
+
+/*
+ * Return the MTU in bytes of the interface of an address, and its index.
+ * Return 0 if no interface has the address.
+ */
+uint32_t wire_interface_mtu(const uint8_t gid[16], uint32_t *interface);
+
 /*
  * Return the path MTU, an enum ibv_mtu, for which the interface of the
  * address is large enough, at least IBV_MTU_256.  Return 0 if no interface

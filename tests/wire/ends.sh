@@ -56,17 +56,6 @@ reader() # HOST
 		sed -nE 's/.*socket owner is PID ([0-9]+) .*/\1/p'
 }
 
-# Print the PID of a background program that was started with "on".
-program() # PID
-{
-	local pid=$1 next
-
-	while next=$(pgrep -P "$pid" | head -n 1); [[ $next ]]; do
-		pid=$next
-	done
-	echo "$pid"
-}
-
 said() # PATTERN FILE
 {
 	grep -qE -- "$1" "$2"

@@ -66,6 +66,17 @@ on() # HOST COMMAND...
 		"$URXE" run ${URXE_TEST_RUN-} -- "$@"
 }
 
+# Print the PID of a background program that was started with "on".
+program() # PID
+{
+	local pid=$1 next
+
+	while next=$(pgrep -P "$pid" | head -n 1); [[ $next ]]; do
+		pid=$next
+	done
+	echo "$pid"
+}
+
 # Print the index of the RoCE v2 GID of an address of a host.
 gid_index() # HOST [VERSION]
 {

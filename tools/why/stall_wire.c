@@ -2,17 +2,19 @@
 /*
  * Waits of QPs whose peer is on another host. The state of that host is not
  * known, only its responses. The reasons found here are local: port, socket
- * owner, inbox, route and neighbour.
+ * owner, inbox, route, neighbour and MTU.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <net/if.h>
 #include <string.h>
 
 #include "stall.h"
 #include "wire/address.h"
 #include "wire/neighbour.h"
 #include "wire/psn.h"
+#include "wire/socket.h"
 
 static const char *host_name(const uint8_t gid[16])
 {
@@ -117,6 +119,28 @@ static bool cannot_reach(struct stall *s, const struct view_qp *q)
 	return true;
 }
 
+/* Whether packets of the path MTU do not fit into the MTU of the interface. */
+static bool mtu_is_too_small(struct stall *s, const struct view_qp *q)
+{
+	const uint32_t payload = 128u << (load_relaxed(&q->sh.path_mtu) & 7);
+	char name[IF_NAMESIZE];
+	uint32_t interface, mtu, bytes;
+	uint8_t own[16];
+
+	shared_gid_get(&q->sh.sgid, own);
+	bytes = payload + WIRE_HEADERS - (wire_gid_is_ipv4(own) ? 20 : 0);
+	mtu = wire_interface_mtu(own, &interface);
+	if (!mtu || mtu >= bytes || !if_indextoname(interface, name))
+		return false;
+	s->kind = "mtu";
+	stall_append(
+		s,
+		": packets of the path MTU %u have up to %u bytes, but the MTU of %s is %u",
+		payload, bytes, name, mtu);
+	stall_ends(s, "ip link set %s mtu %u", name, bytes);
+	return true;
+}
+
 /* ---------------------------------------------------------- WRs */
 
 static bool is_fetch(const struct view_qp *q)
@@ -172,7 +196,7 @@ void stall_of_wire(struct stall *s, const struct view *v,
 		     wire_peer_name(q));
 	stall_append_packets(s, q);
 	if (!socket_owner_is_missing(s, v) && !response_is_queued(s, q) &&
-	    !cannot_reach(s, q))
+	    !cannot_reach(s, q) && !mtu_is_too_small(s, q))
 		stall_ends(s, "a response");
 }
 

@@ -77,10 +77,23 @@ static void requester_ends(struct urxe_qp *qp, enum ibv_wc_status status)
 	requester_answer(qp, qp->sq.done, status);
 }
 
+static void __attribute__((cold))
+note_unsent(const struct urxe_qp *qp, const struct wire_requester *r)
+{
+	struct wire_path path;
+
+	message_path(qp, &path);
+	message_note_unsent(qp->attr.dest_qp_num, 1u << qp->mtu_shift,
+			    path.sgid, r->unsent);
+}
+
 void requester_retransmit(struct urxe_qp *qp, struct wire_requester *r)
 {
-	why_note(WIRE_SILENT, qp->attr.dest_qp_num, r->window.una,
-		 qp->attr.retry_cnt);
+	if (unlikely(r->unsent))
+		note_unsent(qp, r);
+	else
+		why_note(WIRE_SILENT, qp->attr.dest_qp_num, r->window.una,
+			 qp->attr.retry_cnt);
 	if (!r->left) {
 		counted(qp, URXE_CNT_RETRY_EXC);
 		requester_ends(qp, IBV_WC_RETRY_EXC_ERR);

@@ -79,7 +79,8 @@ static void datagram_send(struct urxe_qp *qp, const struct urxe_wqe *w)
 	if (port && !err)
 		count_request(qp->ctx->fabric, URXE_CNT_SENDS);
 	if (!port || err) {
-		why_note(WIRE_SEND, w->ud.qpn, (uint64_t)-err);
+		message_note_unsent(w->ud.qpn, (uint32_t)w->length, path.sgid,
+				    err);
 		why_dropped(qp, w);
 	}
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Segmentation of WRs into packets, see message.h. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 
+#include "engine/qp/why.h"
 #include "engine/qp/wqe.h"
 #include "message.h"
+#include "wire/socket.h"
 
 #define PKEY 0xffff /* the only P_Key */
 
@@ -160,4 +163,16 @@ void message_path(const struct urxe_qp *qp, struct wire_path *path)
 	path->traffic_class = g->traffic_class;
 	path->hop_limit = g->hop_limit;
 	path->flow_label = g->flow_label;
+}
+
+void message_note_unsent(uint32_t dest, uint32_t bytes, const uint8_t own[16],
+			 int err)
+{
+	uint32_t interface, mtu;
+
+	mtu = err == -EMSGSIZE ? wire_interface_mtu(own, &interface) : 0;
+	if (mtu)
+		why_note(WIRE_MTU, dest, bytes, WIRE_HEADERS, interface, mtu);
+	else
+		why_note(WIRE_SEND, dest, (uint64_t)-err);
 }

@@ -26,5 +26,12 @@ void message_packet(const struct urxe_qp *qp, const struct urxe_wqe *w,
 		    uint32_t i, uint32_t n, uint32_t more,
 		    struct wire_packet *p);
 
+/*
+ * Note the reason why packets for QP @dest with up to @bytes of payload could
+ * not be sent from address @own: @err is -errno.
+ */
+void message_note_unsent(uint32_t dest, uint32_t bytes, const uint8_t own[16],
+			 int err) __attribute__((cold));
+
 /* Fill *path with the path of a connected QP. */
 void message_path(const struct urxe_qp *qp, struct wire_path *path);

@@ -15,9 +15,6 @@
 #include "wire/socket/port.h"
 #include "state.h"
 
-/* Headers and ICRC of a packet, in bytes: at most that */
-#define HEADERS 80u
-
 /* Limits on outstanding READ data, so that the responses fit in the inbox. */
 #define FETCH_BYTES (64u << 10) /* bytes of one request */
 #define FETCH_PACKETS 32u /* packets of one request */
@@ -142,7 +139,7 @@ static bool sending_packet(struct sending *s, uint32_t i, uint32_t more)
 	if (!to)
 		return false;
 	window_sent(s->window, more, p.bth.ack_request);
-	s->bytes += p.length + HEADERS;
+	s->bytes += p.length + WIRE_HEADERS;
 	return true;
 }
 
@@ -182,12 +179,6 @@ bool requester_may_send(const struct urxe_qp *qp, struct wire_requester *r)
 		return false;
 	w = sq_slot(&qp->sq, r->at);
 	return !message_fetches(w) || fetch_has_room(qp, r, w);
-}
-
-static void __attribute__((cold))
-note_not_sent(const struct urxe_qp *qp, int err)
-{
-	why_note(WIRE_SEND, qp->attr.dest_qp_num, (uint64_t)-err);
 }
 
 /*
@@ -254,7 +245,7 @@ void requester_arm(const struct urxe_qp *qp, struct wire_requester *r,
 static void send_paced(struct urxe_qp *qp, struct wire_requester *r,
 		       struct sending *s)
 {
-	const uint32_t most = (1u << qp->mtu_shift) + HEADERS;
+	const uint32_t most = (1u << qp->mtu_shift) + WIRE_HEADERS;
 
 	s->room = port_room(s->port, most, &r->paced_until);
 	send_all(qp, r, s);
@@ -287,7 +278,9 @@ void requester_send(struct urxe_qp *qp, struct wire_requester *r)
 	}
 	if (qp->type == IBV_QPT_UC)
 		window_answered(&r->window, r->window.next);
-	if (err)
-		note_not_sent(qp, err);
+	r->unsent = err;
+	if (unlikely(err))
+		message_note_unsent(qp->attr.dest_qp_num, 1u << qp->mtu_shift,
+				    s.path.sgid, err);
 	requester_arm(qp, r, false);
 }

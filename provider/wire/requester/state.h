@@ -47,6 +47,7 @@ struct wire_requester {
 	uint64_t fetched; /* bytes that their responses carry */
 	uint64_t deadline; /* retransmission timer; 0: not running */
 	uint64_t rnr_until; /* end of the RNR wait; 0: none */
+	int unsent; /* the error if packets could not be sent, -errno or 0 */
 	uint64_t paced_until; /* UC: no packet is sent before; 0: none */
 	uint8_t left, rnr_left; /* retries left */
 	bool waits; /* the wait is shown in qp->sh->wait */
