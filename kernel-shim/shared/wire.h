@@ -35,11 +35,26 @@
  * (release) when it has used a record.  If the ring is full the record is
  * lost, like a packet.
  *
- * The ring stays allocated as long as the arena.  A slow socket owner may
- * thus deliver a late record to the next QP of the same index, which discards
- * it because its QPN differs.
+ * The first ring is small: ACKs have no payload.  The first READ replaces it
+ * by a larger one.  The consumer copies the records that it has not read to
+ * the new ring, which is otherwise zero, and stores its word (release).  A
+ * record that the producer writes to the old ring meanwhile is lost, like a
+ * packet: in the new one its bytes are zero, and the consumer discards them
+ * because QPN 0 is not its own.
+ *
+ * The rings stay allocated as long as the arena.  A slow socket owner may
+ * thus write to an old ring, or deliver a late record to the next QP of the
+ * same index, which discards it because its QPN differs.
  */
-#define URXE_WIRE_INBOX_BYTES (256u << 10)
+#define URXE_INBOX_SMALL_LOG 15
+/* of as many QPs of a context as URXE_INBOX_LARGE_MAX; others: the former */
+#define URXE_INBOX_READ_LOG 17
+#define URXE_INBOX_LARGE_LOG 20
+#define URXE_INBOX_LARGE_MAX 16
+/* A ring in one word: offset in the arena | log2(bytes); 0: no ring. */
+#define URXE_INBOX_RING(offset, log) ((offset) | (log))
+#define URXE_INBOX_LOG(word) ((uint32_t)(word)&63)
+#define URXE_INBOX_OFFSET(word) ((word) & ~63ull)
 
 /*
  * State of the requester, for diagnostic tools.  The owner stores each member
@@ -56,7 +71,8 @@ struct urxe_wire_status {
 #define URXE_WIRE_ENDLESS UINT32_MAX
 
 struct urxe_wire_inbox {
-	_Atomic uint64_t ring; /* offset in the arena; 0: not allocated yet */
+	_Atomic uint64_t ring; /* URXE_INBOX_RING() */
+	_Atomic uint64_t first; /* the ring that was replaced, or 0 */
 	/*
 	 * clock_now() of the owner's last poll.  While it is recent the owner
 	 * polls again by itself and is not woken.  0: the owner is about to

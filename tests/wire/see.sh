@@ -3,7 +3,7 @@
 # Counters and traces of packets between two hosts
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
-need ibv_rc_pingpong
+need ibv_rc_pingpong ib_read_bw
 
 counter() # HOST NAME
 {
@@ -34,6 +34,27 @@ for host in a b; do
 	[[ $said == *"counters: sent_pkts $sent, rcvd_pkts $received, "* ]]
 	report $? 'and so does urxe info'
 done
+
+# the inboxes are in use
+next_port
+on "$server" ib_read_bw -F -D 1000 -p "$port" -x "$(gid_index "$server")" \
+	>/dev/null 2>&1 &
+pid=$!
+await $pid listens_on "$server"
+on "$client" ib_read_bw -F -D 1000 -p "$port" -x "$(gid_index "$client")" \
+	"$(address "$server" 4)" >/dev/null 2>&1 &
+reader=$!
+has_read()
+{
+	[[ $(counter "$client" rcvd_pkts) -gt $((received + 1000)) ]]
+}
+received=$(counter "$client" rcvd_pkts)
+await $reader has_read
+said=$(bare "$client" "$URXE" doctor --fabric wire 2>&1)
+[[ $said == *'is consistent; 1 context is open'* ]]
+report $? "urxe doctor finds no error during a transfer: $said"
+kill -KILL "$(program $pid)" "$(program $reader)"
+wait $pid $reader 2>/dev/null
 
 # each host has its own trace, with the complete payload
 traced() # HOST COMMAND...

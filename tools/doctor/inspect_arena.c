@@ -149,6 +149,10 @@ static void inspect_cqs(struct arena_inspection *al)
 		else if (heap_add(al, "CQ", i, URXE_CQ_OFFSET(word),
 				  cq_ring_bytes(URXE_CQ_LOG(word))))
 			check_cq_ring(al, i, word);
+		if (load_relaxed(&cq->eager_base))
+			heap_add(al, "eager buffer of CQ", i,
+				 load_relaxed(&cq->eager_base),
+				 URXE_EAGER_SIZE);
 	}
 	check_count(al, URXE_OBJ_CQ, n);
 }
@@ -348,6 +352,29 @@ static void inspect_pds(struct arena_inspection *al)
 	check_count(al, URXE_OBJ_PD, n);
 }
 
+/* Account for the inboxes of wire QPs, also of QPs that were destroyed. */
+static void inspect_inboxes(struct arena_inspection *al)
+{
+	struct urxe_wire_qp e;
+	uint64_t word[2];
+	uint32_t i, k;
+
+	for (i = 0; i < URXE_MAX_QP; i++) {
+		if (!load_relaxed(&al->a->qp[i].wire) ||
+		    !copy_out(al->fd,
+			      offsetof(struct urxe_arena, wire) + i * sizeof(e),
+			      &e, sizeof(e)))
+			continue;
+		word[0] = load_relaxed(&e.inbox.ring);
+		word[1] = load_relaxed(&e.inbox.first);
+		for (k = 0; k < 2; k++)
+			if (word[k])
+				heap_add(al, "inbox of QP", i,
+					 URXE_INBOX_OFFSET(word[k]),
+					 1ull << URXE_INBOX_LOG(word[k]));
+	}
+}
+
 static void arena_check_all(struct arena_inspection *al)
 {
 	inspect_cqs(al);
@@ -356,6 +383,7 @@ static void arena_check_all(struct arena_inspection *al)
 	inspect_qps(al);
 	inspect_keys(al);
 	inspect_pds(al);
+	inspect_inboxes(al);
 	if (memcmp(al->heap, al->a->heap_map, sizeof(al->heap)))
 		wrong(al, "%u heap pages marked used, rings use %u",
 		      bits_count(al->a->heap_map, URXE_HEAP_PAGES),

@@ -51,6 +51,7 @@ struct urxe_context {
 	bool wire_is_ipv4; /* else IPv6: the address family of its socket */
 	struct urxe_cq *cqs;
 	_Atomic uint32_t eager_buffers; /* number of them, see cq/eager.h */
+	_Atomic uint32_t large_inboxes; /* number of them, see shared/wire.h */
 	/* by QPN index and by number; read by pollers, see quiesce.h */
 	struct urxe_qp *_Atomic qp[URXE_MAX_QP];
 	struct urxe_srq *_Atomic srq[URXE_MAX_SRQ];

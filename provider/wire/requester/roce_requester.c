@@ -127,9 +127,20 @@ static uint64_t requester_leave(struct urxe_qp *qp, struct wire_requester *r,
 	return next;
 }
 
-static enum verdict requester_no_inbox(struct run *r)
+/* Returns 0 or -errno. */
+static int requester_open_inbox(struct urxe_qp *qp, struct wire_requester *r,
+				const struct urxe_wqe *w)
 {
-	why_note(WIRE_MEMORY, URXE_WIRE_INBOX_BYTES);
+	return w->opcode == IBV_WR_RDMA_READ ?
+		       inbox_open_for_read(qp->ctx, r->inbox) :
+		       inbox_open(qp->ctx, r->inbox);
+}
+
+static enum verdict requester_no_inbox(struct run *r, const struct urxe_wqe *w)
+{
+	why_note(WIRE_MEMORY, w->opcode == IBV_WR_RDMA_READ ?
+				      1u << URXE_INBOX_READ_LOG :
+				      1u << URXE_INBOX_SMALL_LOG);
 	r->status = IBV_WC_LOC_QP_OP_ERR;
 	return WR_FAILED;
 }
@@ -210,8 +221,8 @@ static enum verdict requester_begin(struct urxe_qp *qp, struct run *run,
 	v = execute_lost(qp, run, w);
 	if (v != WR_DROPPED)
 		return v;
-	if (qp->type != IBV_QPT_UC && inbox_open(qp->ctx, r->inbox))
-		return requester_no_inbox(run);
+	if (qp->type != IBV_QPT_UC && requester_open_inbox(qp, r, w))
+		return requester_no_inbox(run, w);
 	message_begin(r, qp->sq.begun, message_packets(qp, w));
 	now = clock_now();
 	requester_note_poll(qp, r, now);

@@ -18,8 +18,6 @@
 /* Limits on outstanding READ data, so that the responses fit in the inbox. */
 #define FETCH_BYTES (64u << 10) /* bytes of one request */
 #define FETCH_PACKETS 32u /* packets of one request */
-/* bytes of all requests */
-#define FETCHED_BYTES (URXE_WIRE_INBOX_BYTES / 4 * 3)
 
 /*
  * Return the number of response packets that a request from packet i of w
@@ -40,6 +38,19 @@ static uint32_t fetch_packets(const struct urxe_qp *qp,
 	return m->packets - i < most ? m->packets - i : most;
 }
 
+/*
+ * May data of that many bytes be requested now?  All that is requested has to
+ * fit into the inbox, and into the buffer of the socket if it arrives at once.
+ */
+static bool fetch_fits(const struct wire_requester *r, uint32_t bytes)
+{
+	const uint32_t inbox = inbox_bytes(r->inbox) / 4 * 3;
+
+	return !r->fetched ||
+	       r->fetched + bytes <=
+		       (inbox < r->socket_bytes ? inbox : r->socket_bytes);
+}
+
 static bool fetch_has_room(const struct urxe_qp *qp, struct wire_requester *r,
 			   const struct urxe_wqe *w)
 {
@@ -50,12 +61,14 @@ static bool fetch_has_room(const struct urxe_qp *qp, struct wire_requester *r,
 	 */
 	uint32_t most = qp->attr.max_rd_atomic ? qp->attr.max_rd_atomic : 1;
 
+	const uint32_t n = fetch_packets(qp, w, m, i);
+
 	if (r->fetches >= (most < FETCHES_MAX ? most : FETCHES_MAX) ||
-	    r->fetched + FETCH_BYTES > FETCHED_BYTES)
+	    (w->opcode == IBV_WR_RDMA_READ &&
+	     !fetch_fits(r, n << qp->mtu_shift)))
 		return false;
 	/* a fetch may be larger than the window: then send it alone */
-	return window_is_quiet(&r->window) ||
-	       fetch_packets(qp, w, m, i) <= window_room(&r->window);
+	return window_is_quiet(&r->window) || n <= window_room(&r->window);
 }
 
 static void fetch_begin(const struct urxe_qp *qp, struct wire_requester *r,
@@ -270,6 +283,7 @@ void requester_send(struct urxe_qp *qp, struct wire_requester *r)
 		requester_skip_sent(r);
 	} else {
 		s.room = UINT32_MAX;
+		r->socket_bytes = port_buffer(s.port);
 		if (qp->type == IBV_QPT_UC)
 			send_paced(qp, r, &s);
 		else

@@ -45,6 +45,7 @@ struct wire_requester {
 	struct fetch fetch[FETCHES_MAX];
 	uint32_t first, fetches;
 	uint64_t fetched; /* bytes that their responses carry */
+	uint32_t socket_bytes; /* that the socket's buffer takes */
 	uint64_t deadline; /* retransmission timer; 0: not running */
 	uint64_t rnr_until; /* end of the RNR wait; 0: none */
 	int unsent; /* the error if packets could not be sent, -errno or 0 */

@@ -8,40 +8,60 @@
 #include "count.h"
 #include "inbox.h"
 
-#define BYTES URXE_WIRE_INBOX_BYTES
 #define HEAD_BYTES ((uint32_t)sizeof(struct urxe_wire_answer))
-static_assert((BYTES & (BYTES - 1)) == 0, "positions are masked");
 static_assert(sizeof(struct urxe_wire_answer) % 8 == 0, "records are aligned");
+
+/* A ring, as one process has it mapped. */
+struct ring {
+	char *at; /* NULL: there is none */
+	uint32_t bytes; /* a power of two */
+};
 
 static uint32_t record_bytes(uint32_t length)
 {
 	return HEAD_BYTES + ((length + 7) & ~7u);
 }
 
-static char *inbox_ring(struct urxe_arena *a, struct urxe_wire_inbox *in)
+/* The word is read from shared memory. */
+static struct ring ring_of(struct urxe_arena *a, uint64_t word)
 {
-	uint64_t at = load_acquire(&in->ring);
+	struct ring r = { .bytes = 1u << (URXE_INBOX_LOG(word) & 31) };
 
-	return at ? arena_ptr(a, at, BYTES) : NULL;
+	if (word && URXE_INBOX_LOG(word) >= URXE_INBOX_SMALL_LOG &&
+	    URXE_INBOX_LOG(word) <= URXE_INBOX_LARGE_LOG)
+		r.at = arena_ptr(a, URXE_INBOX_OFFSET(word), r.bytes);
+	return r;
+}
+
+static struct ring inbox_ring(struct urxe_arena *a, struct urxe_wire_inbox *in)
+{
+	return ring_of(a, load_acquire(&in->ring));
+}
+
+/* Return the address of a position. */
+static char *ring_at(const struct ring *r, uint32_t pos)
+{
+	return r->at + (pos & (r->bytes - 1));
 }
 
 /* Return how many of n bytes from pos on are before the ring's end. */
-static uint32_t before_end(uint32_t pos, uint32_t n)
+static uint32_t before_end(const struct ring *r, uint32_t pos, uint32_t n)
 {
-	uint32_t left = BYTES - (pos & (BYTES - 1));
+	uint32_t left = r->bytes - (pos & (r->bytes - 1));
 
 	return n < left ? n : left;
 }
 
 /* ------------------------------------------------------- putting */
 
-static void ring_write(char *ring, uint32_t pos, const void *from, uint32_t n)
+static void ring_write(const struct ring *r, uint32_t pos, const void *from,
+		       uint32_t n)
 {
-	uint32_t first = before_end(pos, n);
+	uint32_t first = before_end(r, pos, n);
 
-	memcpy(ring + (pos & (BYTES - 1)), from, first);
+	memcpy(ring_at(r, pos), from, first);
 	if (n > first)
-		memcpy(ring, (const char *)from + first, n - first);
+		memcpy(r->at, (const char *)from + first, n - first);
 }
 
 /* Append a record.  Returns false if the QP has sent no request. */
@@ -53,20 +73,20 @@ static bool inbox_write(struct urxe_fabric *f, struct urxe_arena *a,
 	const uint32_t bytes = record_bytes(head->length);
 	uint32_t tail = load_relaxed(&in->tail);
 	uint32_t used = tail - load_acquire(&in->head);
-	char *ring = inbox_ring(a, in);
+	const struct ring r = inbox_ring(a, in);
 
-	if (!ring)
+	if (!r.at)
 		return false;
-	if (used > BYTES || bytes > BYTES - used) {
+	if (used > r.bytes || bytes > r.bytes - used) {
 		fetch_add_relaxed(&in->lost, 1);
 		count_answer(f, URXE_CNT_INBOX_LOST);
 		return true;
 	}
 	if (used)
 		count_answer(f, URXE_CNT_ACK_DEFERRED);
-	ring_write(ring, tail, head, HEAD_BYTES);
+	ring_write(&r, tail, head, HEAD_BYTES);
 	if (head->length)
-		ring_write(ring, tail + HEAD_BYTES, payload, head->length);
+		ring_write(&r, tail + HEAD_BYTES, payload, head->length);
 	store_release(&in->tail, tail + bytes);
 	return true;
 }
@@ -157,16 +177,72 @@ void inbox_wait(struct urxe_peer *p, struct urxe_wire_inbox *in)
 
 /* ------------------------------------------------------- taking */
 
+/* Return the word of a new ring, or 0. */
+static uint64_t ring_new(struct urxe_context *ctx, uint32_t log)
+{
+	const uint64_t at = arena_alloc(ctx->arena, ctx->cmd_fd, 1ull << log);
+
+	return at ? URXE_INBOX_RING(at, log) : 0;
+}
+
 int inbox_open(struct urxe_context *ctx, struct urxe_wire_inbox *in)
 {
-	uint64_t at;
+	uint64_t word;
 
 	if (load_relaxed(&in->ring))
 		return 0;
-	at = arena_alloc(ctx->arena, ctx->cmd_fd, BYTES);
-	if (!at)
+	word = ring_new(ctx, URXE_INBOX_SMALL_LOG);
+	if (!word)
 		return -ENOMEM;
-	store_release(&in->ring, at);
+	store_release(&in->ring, word);
+	return 0;
+}
+
+static uint64_t ring_new_for_read(struct urxe_context *ctx)
+{
+	uint64_t word = 0;
+
+	if (fetch_add_relaxed(&ctx->large_inboxes, 1) < URXE_INBOX_LARGE_MAX)
+		word = ring_new(ctx, URXE_INBOX_LARGE_LOG);
+	if (word)
+		return word;
+	fetch_sub_relaxed(&ctx->large_inboxes, 1);
+	return ring_new(ctx, URXE_INBOX_READ_LOG);
+}
+
+/* Copy the records from @head to @tail, fewer bytes than either ring has. */
+static void ring_copy(const struct ring *to, const struct ring *from,
+		      uint32_t head, uint32_t tail)
+{
+	uint32_t n;
+
+	for (; head != tail; head += n) {
+		n = before_end(from, head, tail - head);
+		n = before_end(to, head, n);
+		memcpy(ring_at(to, head), ring_at(from, head), n);
+	}
+}
+
+int inbox_open_for_read(struct urxe_context *ctx, struct urxe_wire_inbox *in)
+{
+	const uint64_t old = load_relaxed(&in->ring);
+	const uint32_t head = load_relaxed(&in->head);
+	const uint32_t tail = load_acquire(&in->tail);
+	struct ring from, to;
+	uint64_t word;
+
+	if (inbox_bytes(in) > 1u << URXE_INBOX_SMALL_LOG)
+		return 0;
+	word = ring_new_for_read(ctx);
+	if (!word)
+		return -ENOMEM;
+	from = ring_of(ctx->arena, old);
+	to = ring_of(ctx->arena, word);
+	memset(to.at, 0, to.bytes);
+	if (from.at && tail - head <= from.bytes)
+		ring_copy(&to, &from, head, tail);
+	store_relaxed(&in->first, old);
+	store_release(&in->ring, word);
 	return 0;
 }
 
@@ -175,13 +251,13 @@ void inbox_clear(struct urxe_wire_inbox *in)
 	store_release(&in->head, load_acquire(&in->tail));
 }
 
-static void ring_read(const char *ring, uint32_t pos, void *to, uint32_t n)
+static void ring_read(const struct ring *r, uint32_t pos, void *to, uint32_t n)
 {
-	uint32_t first = before_end(pos, n);
+	uint32_t first = before_end(r, pos, n);
 
-	memcpy(to, ring + (pos & (BYTES - 1)), first);
+	memcpy(to, ring_at(r, pos), first);
 	if (n > first)
-		memcpy((char *)to + first, ring, n - first);
+		memcpy((char *)to + first, r->at, n - first);
 }
 
 bool inbox_peek(struct urxe_context *ctx, struct urxe_wire_inbox *in,
@@ -189,20 +265,20 @@ bool inbox_peek(struct urxe_context *ctx, struct urxe_wire_inbox *in,
 {
 	const uint32_t head = load_relaxed(&in->head);
 	const uint32_t used = load_acquire(&in->tail) - head;
-	const char *ring;
+	struct ring r;
 
 	if (!used)
 		return false;
-	ring = inbox_ring(ctx->arena, in);
-	if (!ring || used > BYTES || used < HEAD_BYTES)
+	r = inbox_ring(ctx->arena, in);
+	if (!r.at || used > r.bytes || used < HEAD_BYTES)
 		goto damaged;
-	ring_read(ring, head, &a->head, HEAD_BYTES);
+	ring_read(&r, head, &a->head, HEAD_BYTES);
 	if (a->head.length > WIRE_MAX_PAYLOAD ||
 	    record_bytes(a->head.length) > used)
 		goto damaged;
-	a->piece[0] = ring + ((head + HEAD_BYTES) & (BYTES - 1));
-	a->bytes[0] = before_end(head + HEAD_BYTES, a->head.length);
-	a->piece[1] = ring;
+	a->piece[0] = ring_at(&r, head + HEAD_BYTES);
+	a->bytes[0] = before_end(&r, head + HEAD_BYTES, a->head.length);
+	a->piece[1] = r.at;
 	a->bytes[1] = a->head.length - a->bytes[0];
 	return true;
 

@@ -48,6 +48,15 @@ void inbox_wait(struct urxe_peer *p, struct urxe_wire_inbox *in);
 
 /* Allocate the ring, unless it is allocated.  Returns 0 or -errno. */
 int inbox_open(struct urxe_context *ctx, struct urxe_wire_inbox *in);
+/* The same with a ring for READ responses. */
+int inbox_open_for_read(struct urxe_context *ctx, struct urxe_wire_inbox *in);
+/* Return the size of the ring in bytes; 0: there is none. */
+static inline uint32_t inbox_bytes(const struct urxe_wire_inbox *in)
+{
+	const uint64_t word = load_relaxed(&in->ring);
+
+	return word ? 1u << URXE_INBOX_LOG(word) : 0;
+}
 /* Discard all records. */
 void inbox_clear(struct urxe_wire_inbox *in);
 

@@ -101,6 +101,11 @@ void port_pace(struct wire_port *p, uint64_t bytes)
 	p->paced += bytes * 1000 / PORT_BYTES_PER_US;
 }
 
+uint32_t port_buffer(const struct wire_port *p)
+{
+	return p->socket.room / 2;
+}
+
 void port_drop(struct wire_port *p)
 {
 	wire_sender_drop(&p->sender);

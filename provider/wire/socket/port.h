@@ -29,6 +29,11 @@ uint8_t *port_add(struct wire_port *p, const struct wire_path *path,
 uint32_t port_room(const struct wire_port *p, uint32_t bytes, uint64_t *until);
 /* Unreliable packets with that many bytes in total were added. */
 void port_pace(struct wire_port *p, uint64_t bytes);
+/*
+ * How many bytes of packets does the receive buffer of a socket take that is
+ * opened like this one?  The kernel counts up to twice as many.
+ */
+uint32_t port_buffer(const struct wire_port *p);
 /* Remove the packet added last. */
 void port_drop(struct wire_port *p);
 /*

@@ -520,6 +520,44 @@ START_TEST(invalid_responses_ignored)
 }
 END_TEST
 
+/*
+ * The first READ gets a larger inbox.  The ACK that is in the old one, not
+ * read yet, is kept.
+ */
+START_TEST(larger_inbox)
+{
+	static char bytes[65536];
+	struct opts o = wire_opts();
+	uint32_t i;
+
+	o.size = 2 * sizeof(bytes);
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	take(WIRE_SEND_ONLY, PSN);
+	ack(PSN);
+	sleep_ms(QUIET_MS); /* the ACK is in the inbox */
+	memset(bytes, 7, sizeof(bytes));
+	post_op(IBV_WR_RDMA_READ, 2, 0, sizeof(bytes));
+	/* two fetches of 32 packets */
+	for (i = 0; i < 64; i++) {
+		if (i % 32 == 0)
+			take(WIRE_READ_REQUEST, PSN + 1 + i);
+		data(i % 32 == 0  ? WIRE_READ_FIRST :
+		     i % 32 == 31 ? WIRE_READ_LAST :
+				    WIRE_READ_MIDDLE,
+		     PSN + 1 + i, bytes + 1024 * i, 1024);
+	}
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	expect_ok(n.scq, 2, IBV_WC_RDMA_READ);
+	ck_assert(node_all(&n, 0, sizeof(bytes), 7));
+	post_op(IBV_WR_SEND, 3, 0, 10);
+	take(WIRE_SEND_ONLY, PSN + 65);
+	ack(PSN + 65);
+	expect_ok(n.scq, 3, IBV_WC_SEND);
+	close_peer();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("wire-requester");
@@ -533,6 +571,7 @@ int main(void)
 	add(s, atomics);
 	add(s, atomic_write);
 	add(s, many_reads);
+	add(s, larger_inbox);
 	add(s, go_back_n);
 	add(s, window_limit);
 	add(s, small_window);
