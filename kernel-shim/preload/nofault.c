@@ -146,16 +146,16 @@ void nofault_end(void)
 }
 
 /*
- * Let the process die of the signal as it would without the handler.  After a
- * fault the instruction causes the signal again.  Another signal is sent
- * again with the same siginfo.  It is blocked, and so arrives when the
+ * Let the process die of the signal as it would without the handler.  It is
+ * sent again with the same siginfo.  It is blocked, and so arrives when the
  * handler has returned and the mask and the registers are those of the
- * program.
+ * program.  That the instruction of a fault would cause it again is not
+ * certain: a program may send itself the siginfo of an earlier fault.
  *
  * Some processes survive: the first process of a PID namespace ignores
  * signals that are sent to it.
  */
-static void signal_die(int sig, siginfo_t *info, enum cause cause)
+static void signal_die(int sig, siginfo_t *info)
 {
 	const uint64_t all = UINT64_MAX;
 	const pid_t pid = getpid(), tid = (pid_t)syscall(SYS_gettid);
@@ -166,8 +166,7 @@ static void signal_die(int sig, siginfo_t *info, enum cause cause)
 	if (disposition_is_owned())
 		nofault_end();
 	disposition_reset(sig);
-	if (cause != CAUSE_FAULT &&
-	    syscall(SYS_rt_tgsigqueueinfo, pid, tid, sig, info))
+	if (syscall(SYS_rt_tgsigqueueinfo, pid, tid, sig, info))
 		syscall(SYS_tgkill, pid, tid, sig);
 }
 
@@ -196,7 +195,7 @@ program_handler(int sig, siginfo_t *info, const ucontext_t *uc)
 	}
 	/* the kernel does not ignore a signal that it forces */
 	if (d.handler == (uintptr_t)SIG_DFL || cause != CAUSE_SENT)
-		signal_die(sig, info, cause);
+		signal_die(sig, info);
 	errno = saved;
 	return NULL;
 }

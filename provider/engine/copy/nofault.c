@@ -134,6 +134,8 @@ uint64_t nofault_missing(const char *start, uint64_t len, bool write)
 	uint64_t at = (uintptr_t)start;
 	const uint64_t end = at + len;
 
+	if (end <= at) /* beyond the address space */
+		return at;
 	for (; at < end; at = (at | (URXE_PAGE - 1)) + 1)
 		if (!page_is_there(at, write))
 			return at;

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "signals.h"
@@ -191,6 +192,30 @@ static void case_trap_handler(void)
 #endif
 
 /* Found by AddressSanitizer */
+/* A crash reporter that sends the siginfo of a fault again, later */
+static siginfo_t saved_info;
+static sigjmp_buf after;
+
+static void on_fault(int sig, siginfo_t *info, void *context)
+{
+	(void)context;
+	print_info(sig, info);
+	saved_info = *info;
+	siglongjmp(after, 1);
+}
+
+static void case_resent(void)
+{
+	set_action(SIGSEGV, on_fault, SA_SIGINFO);
+	handlers_are_set();
+	if (!sigsetjmp(after, 1))
+		load(NULL);
+	CHECK(signal(SIGSEGV, SIG_DFL) != SIG_ERR);
+	syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), SIGSEGV,
+		&saved_info);
+	printf("alive\n");
+}
+
 static void case_use_after_free(void)
 {
 	char *volatile at = malloc(10);
@@ -220,5 +245,5 @@ const struct signals_case die_cases[] = {
 	CASE(trap_handler),
 #endif
 	CASE(use_after_free), CASE(overflow_default),
-	{ NULL, NULL },
+	CASE(resent),	      { NULL, NULL },
 };
