@@ -58,23 +58,32 @@ static void sweep(const char *dir)
  * pipe, returned in *end, is closed: by this process, or because this process
  * has ended.  No executed program inherits the write end (O_CLOEXEC).
  *
+ * When this returns, the sweeper is in a session of its own: a signal to this
+ * terminal or process group does not reach it.
+ *
  * Return the PID, or -1 with errno set.
  */
 static pid_t sweeper_start(const char *dir, int *end)
 {
-	int p[2], null;
+	int p[2], ready[2], null;
 	pid_t pid;
 	char c;
 
-	if (pipe2(p, O_CLOEXEC))
+	if (pipe2(p, O_CLOEXEC) || pipe2(ready, O_CLOEXEC))
 		return -1;
 	pid = fork();
 	if (pid) {
 		close(p[0]);
+		close(ready[1]);
+		while (pid > 0 && read(ready[0], &c, 1) < 0 && errno == EINTR)
+			;
+		close(ready[0]);
 		*end = p[1];
 		return pid;
 	}
-	setsid(); /* not a target of signals to this terminal or group */
+	setsid();
+	close(ready[0]);
+	close(ready[1]);
 	close(p[1]);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	dup2(null, 0);

@@ -194,6 +194,9 @@ def killed(what, kill):
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                          start_new_session=True)
     expect(f"{what}: it started", wait_for(lambda: has_bench(p.pid) and fabrics()))
+    # the signal must not reach the process that removes the fabric
+    expect(f"{what}: the remover has a session of its own", any(
+        os.getsid(child) == child for child in children(p.pid)))
     kill(p.pid)
     status = p.wait(timeout=HANGS)
     expect(f"{what}: ended by a signal", status < 0, status)
