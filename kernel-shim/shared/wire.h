@@ -28,7 +28,7 @@
  * queue).  The producer is the socket owner.  The consumer is the QP's owner,
  * under the QP's lock.  head and tail count bytes and wrap.  A record is
  * struct urxe_wire_answer and `length` bytes of payload, padded to a multiple
- * of 8.
+ * of URXE_INBOX_ALIGN.
  *
  * The producer stores tail (release) after the whole record, so a socket
  * owner that dies leaves a whole record or none.  The consumer stores head
@@ -39,13 +39,14 @@
  * by a larger one.  The consumer copies the records that it has not read to
  * the new ring, which is otherwise zero, and stores its word (release).  A
  * record that the producer writes to the old ring meanwhile is lost, like a
- * packet: in the new one its bytes are zero, and the consumer discards them
- * because QPN 0 is not its own.
+ * packet: in the new one its bytes are zero, which the consumer takes for empty
+ * records of QPN 0 and discards.  They end where the next record begins.
  *
  * The rings stay allocated as long as the arena.  A slow socket owner may
  * thus write to an old ring, or deliver a late record to the next QP of the
  * same index, which discards it because its QPN differs.
  */
+#define URXE_INBOX_ALIGN 32u /* bytes of a record without payload */
 #define URXE_INBOX_SMALL_LOG 15
 /* of as many QPs of a context as URXE_INBOX_LARGE_MAX; others: the former */
 #define URXE_INBOX_READ_LOG 17

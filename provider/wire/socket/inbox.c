@@ -9,7 +9,8 @@
 #include "inbox.h"
 
 #define HEAD_BYTES ((uint32_t)sizeof(struct urxe_wire_answer))
-static_assert(sizeof(struct urxe_wire_answer) % 8 == 0, "records are aligned");
+static_assert(sizeof(struct urxe_wire_answer) <= URXE_INBOX_ALIGN,
+	      "an empty record has one unit");
 
 /* A ring, as one process has it mapped. */
 struct ring {
@@ -19,16 +20,30 @@ struct ring {
 
 static uint32_t record_bytes(uint32_t length)
 {
-	return HEAD_BYTES + ((length + 7) & ~7u);
+	return (HEAD_BYTES + length + URXE_INBOX_ALIGN - 1) &
+	       ~(URXE_INBOX_ALIGN - 1);
 }
 
-/* The word is read from shared memory. */
+/* The word is from shared memory.  0: there is no ring, or it is damaged. */
+static uint32_t ring_bytes(uint64_t word)
+{
+	const uint32_t log = URXE_INBOX_LOG(word);
+
+	return log >= URXE_INBOX_SMALL_LOG && log <= URXE_INBOX_LARGE_LOG ?
+		       1u << log :
+		       0;
+}
+
+uint32_t inbox_bytes(const struct urxe_wire_inbox *in)
+{
+	return ring_bytes(load_relaxed(&in->ring));
+}
+
 static struct ring ring_of(struct urxe_arena *a, uint64_t word)
 {
-	struct ring r = { .bytes = 1u << (URXE_INBOX_LOG(word) & 31) };
+	struct ring r = { .bytes = ring_bytes(word) };
 
-	if (word && URXE_INBOX_LOG(word) >= URXE_INBOX_SMALL_LOG &&
-	    URXE_INBOX_LOG(word) <= URXE_INBOX_LARGE_LOG)
+	if (r.bytes)
 		r.at = arena_ptr(a, URXE_INBOX_OFFSET(word), r.bytes);
 	return r;
 }

@@ -51,12 +51,7 @@ int inbox_open(struct urxe_context *ctx, struct urxe_wire_inbox *in);
 /* The same with a ring for READ responses. */
 int inbox_open_for_read(struct urxe_context *ctx, struct urxe_wire_inbox *in);
 /* Return the size of the ring in bytes; 0: there is none. */
-static inline uint32_t inbox_bytes(const struct urxe_wire_inbox *in)
-{
-	const uint64_t word = load_relaxed(&in->ring);
-
-	return word ? 1u << URXE_INBOX_LOG(word) : 0;
-}
+uint32_t inbox_bytes(const struct urxe_wire_inbox *in);
 /* Discard all records. */
 void inbox_clear(struct urxe_wire_inbox *in);
 
