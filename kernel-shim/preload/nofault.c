@@ -25,6 +25,9 @@
 typedef greg_t word_t;
 #define PC(uc) ((uc)->uc_mcontext.gregs[REG_RIP])
 #define SECOND_RESULT(uc) ((uc)->uc_mcontext.gregs[REG_RDX])
+/* The instruction SYSCALL copies RIP to RCX. */
+#define IS_AFTER_SYSCALL(uc) \
+	((uc)->uc_mcontext.gregs[REG_RIP] == (uc)->uc_mcontext.gregs[REG_RCX])
 #elif defined(__aarch64__)
 #define SUPPORTED true
 typedef unsigned long long word_t;
@@ -32,6 +35,9 @@ typedef unsigned long long word_t;
 #define SECOND_RESULT(uc) ((uc)->uc_mcontext.regs[1])
 #else
 #define SUPPORTED false
+#endif
+#ifndef IS_AFTER_SYSCALL
+#define IS_AFTER_SYSCALL(uc) ((void)(uc), false)
 #endif
 
 /* One is the provider's; a test has another.  Constant after the store. */
@@ -146,16 +152,17 @@ void nofault_end(void)
 }
 
 /*
- * Let the process die of the signal as it would without the handler.  It is
- * sent again with the same siginfo.  It is blocked, and so arrives when the
- * handler has returned and the mask and the registers are those of the
- * program.  That the instruction of a fault would cause it again is not
- * certain: a program may send itself the siginfo of an earlier fault.
+ * Let the process die of the signal as it would without the handler.  After a
+ * fault the instruction causes the signal again, and the kernel logs it.
+ * Another signal is sent again with the same siginfo.  It is blocked, and so
+ * arrives when the handler has returned and the mask and the registers are
+ * those of the program.  That is done for a fault, too, if it may be the
+ * siginfo of an earlier one that the program has sent to itself.
  *
  * Some processes survive: the first process of a PID namespace ignores
  * signals that are sent to it.
  */
-static void signal_die(int sig, siginfo_t *info)
+static void signal_die(int sig, siginfo_t *info, const ucontext_t *uc)
 {
 	const uint64_t all = UINT64_MAX;
 	const pid_t pid = getpid(), tid = (pid_t)syscall(SYS_gettid);
@@ -166,7 +173,9 @@ static void signal_die(int sig, siginfo_t *info)
 	if (disposition_is_owned())
 		nofault_end();
 	disposition_reset(sig);
-	if (syscall(SYS_rt_tgsigqueueinfo, pid, tid, sig, info))
+	if ((signal_cause(sig, info, uc) != CAUSE_FAULT ||
+	     IS_AFTER_SYSCALL(uc)) &&
+	    syscall(SYS_rt_tgsigqueueinfo, pid, tid, sig, info))
 		syscall(SYS_tgkill, pid, tid, sig);
 }
 
@@ -195,7 +204,7 @@ program_handler(int sig, siginfo_t *info, const ucontext_t *uc)
 	}
 	/* the kernel does not ignore a signal that it forces */
 	if (d.handler == (uintptr_t)SIG_DFL || cause != CAUSE_SENT)
-		signal_die(sig, info);
+		signal_die(sig, info, uc);
 	errno = saved;
 	return NULL;
 }
@@ -207,7 +216,9 @@ static bool thread_is_urxe(void)
 
 	for (i = 0; i < SECTIONS_MAX; i++) {
 		s = load_acquire(&sections[i]);
-		if (s && s->self()->is_urxe)
+		if (!s)
+			return false;
+		if (s->self()->is_urxe)
 			return true;
 	}
 	return false;

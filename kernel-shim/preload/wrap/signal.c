@@ -207,8 +207,9 @@ WRAP(sighandler_t, sigset, (int sig, sighandler_t handler))
 }
 
 /*
- * Jumps restore a mask, or leave a signal handler, for the time of which the
- * kernel has blocked signals.
+ * A jump may restore a mask with one of the signals.  If it leaves a signal
+ * handler without restoring the mask, those that the kernel blocked for the
+ * handler stay blocked.
  */
 #define WRAP_JUMP(name)                                                      \
 	WRAP(__attribute__((noreturn)) void, name, (jmp_buf env, int value)) \

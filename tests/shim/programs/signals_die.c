@@ -192,6 +192,7 @@ static void case_trap_handler(void)
 #endif
 
 /* Found by AddressSanitizer */
+#if defined(__x86_64__)
 /* A crash reporter that sends the siginfo of a fault again, later */
 static siginfo_t saved_info;
 static sigjmp_buf after;
@@ -215,6 +216,7 @@ static void case_resent(void)
 		&saved_info);
 	printf("alive\n");
 }
+#endif
 
 static void case_use_after_free(void)
 {
@@ -242,8 +244,8 @@ const struct signals_case die_cases[] = {
 #if defined(__x86_64__)
 	CASE(not_canonical),  CASE(not_canonical_handler),
 	CASE(trap),	      CASE(trap_ignored),
-	CASE(trap_handler),
+	CASE(trap_handler),   CASE(resent),
 #endif
 	CASE(use_after_free), CASE(overflow_default),
-	CASE(resent),	      { NULL, NULL },
+	{ NULL, NULL },
 };
