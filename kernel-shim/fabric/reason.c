@@ -3,8 +3,8 @@
  * Reasons of failed WRs (shared/reason.h): storing them in shared memory, and
  * formatting them with the texts of shared/reasons.h.
  */
+#include <ctype.h>
 #include <inttypes.h>
-#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -191,15 +191,16 @@ static void text_add_key(struct text *t, uint64_t value)
 		 (uint32_t)value);
 }
 
-/* The interface is of the network namespace of the process that failed. */
-static void text_add_interface(struct text *t, unsigned int index)
+/* The name of an interface, without bytes that a terminal may interpret. */
+static void text_add_interface(struct text *t, const uint64_t value[2])
 {
-	char name[IF_NAMESIZE];
+	char name[2 * sizeof(*value)];
+	size_t i;
 
-	if (if_indextoname(index, name))
-		text_add(t, "%s", name);
-	else
-		text_add(t, "%u", index);
+	memcpy(name, value, sizeof(name));
+	for (i = 0; i < sizeof(name) && name[i]; i++)
+		text_add(t, "%c",
+			 isgraph((unsigned char)name[i]) ? name[i] : '?');
 }
 
 static void text_add_value(struct text *t, char letter, uint64_t value)
@@ -226,9 +227,6 @@ static void text_add_value(struct text *t, char letter, uint64_t value)
 	case 'e':
 		text_add(t, "%s", strerror((uint16_t)value));
 		break;
-	case 'i':
-		text_add_interface(t, (unsigned int)value);
-		break;
 	}
 }
 
@@ -245,10 +243,15 @@ void reason_text(const struct urxe_reason *r, char *buf, size_t room)
 
 	buf[0] = 0;
 	for (; *s; s++) {
-		if (*s != '%')
+		if (*s != '%') {
 			text_add(&t, "%c", *s);
-		else if (used < REASON_VALUES)
+		} else if (s[1] == 'i' && used + 1 < REASON_VALUES) {
+			text_add_interface(&t, &r->value[used]);
+			used += 2;
+			s++;
+		} else if (used < REASON_VALUES) {
 			text_add_value(&t, *++s, r->value[used++]);
+		}
 	}
 }
 

@@ -6,7 +6,8 @@
  * In the text, % and a letter stand for the next value: %u a number, %x a
  * hexadecimal number, %k a key with its kind (REASON_KEY), %a what a key
  * allows, %q what a QP allows (both enum ibv_access_flags), %s a state (enum
- * ibv_qp_state), %e an errno, %i the index of an interface.
+ * ibv_qp_state), %e an errno, %i the name of an interface, which
+ * takes two values.
  */
 #ifndef REASON
 #define REASON(name, message, source, cause)

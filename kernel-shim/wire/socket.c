@@ -86,7 +86,7 @@ static uint32_t interface_of(const union wire_sockaddr *a)
 #define MTU_MIN 1 /* IBV_MTU_256 */
 #define MTU_MAX 5 /* IBV_MTU_4096 */
 
-uint32_t wire_interface_mtu(const uint8_t gid[16], uint32_t *interface)
+uint32_t wire_interface_mtu(const uint8_t gid[16], char name[IF_NAMESIZE])
 {
 	const int saved = errno;
 	struct ifreq r = { 0 };
@@ -94,12 +94,13 @@ uint32_t wire_interface_mtu(const uint8_t gid[16], uint32_t *interface)
 	int fd;
 
 	wire_sockaddr_of(&own, gid, 0, 0);
-	*interface = interface_of(&own);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (!if_indextoname(*interface, r.ifr_name) ||
-	    ioctl(fd, SIOCGIFMTU, &r))
+	if (!if_indextoname(interface_of(&own), name))
+		name[0] = 0;
+	memcpy(r.ifr_name, name, IF_NAMESIZE);
+	if (!name[0] || ioctl(fd, SIOCGIFMTU, &r))
 		r.ifr_mtu = 0;
 	if (fd >= 0)
 		close(fd);
@@ -110,7 +111,8 @@ uint32_t wire_interface_mtu(const uint8_t gid[16], uint32_t *interface)
 uint8_t wire_active_mtu(const uint8_t gid[16])
 {
 	uint8_t mtu = MTU_MAX;
-	uint32_t interface, bytes = wire_interface_mtu(gid, &interface);
+	char name[IF_NAMESIZE];
+	const uint32_t bytes = wire_interface_mtu(gid, name);
 
 	while (mtu > MTU_MIN && bytes < (128u << mtu) + WIRE_HEADERS)
 		mtu--;

@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -65,10 +66,10 @@ int wire_socket_open_group(struct wire_socket *s, const uint8_t gid[16],
 #define WIRE_HEADERS 80u
 
 /*
- * Return the MTU in bytes of the interface of an address, and its index.
+ * Return the MTU in bytes of the interface of an address, and its name.
  * Return 0 if no interface has the address.
  */
-uint32_t wire_interface_mtu(const uint8_t gid[16], uint32_t *interface);
+uint32_t wire_interface_mtu(const uint8_t gid[16], char name[IF_NAMESIZE]);
 
 /*
  * Return the path MTU, an enum ibv_mtu, for which the interface of the

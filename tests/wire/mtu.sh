@@ -59,7 +59,7 @@ why_says "$what"
 report $? 'urxe why names the interface'
 ends
 
-transfer 8
+transfer 14 # RETRY_EXC_ERR after 1.8 s
 wait "$sender"
 grep -q 'up to 4096 bytes of payload.* but the MTU of eth0 is 1500' "$out"
 report $? 'the error names the interface' || cat "$out"

@@ -7,7 +7,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
-#include <net/if.h>
 #include <string.h>
 
 #include "stall.h"
@@ -124,13 +123,13 @@ static bool mtu_is_too_small(struct stall *s, const struct view_qp *q)
 {
 	const uint32_t payload = 128u << (load_relaxed(&q->sh.path_mtu) & 7);
 	char name[IF_NAMESIZE];
-	uint32_t interface, mtu, bytes;
+	uint32_t mtu, bytes;
 	uint8_t own[16];
 
 	shared_gid_get(&q->sh.sgid, own);
 	bytes = payload + WIRE_HEADERS - (wire_gid_is_ipv4(own) ? 20 : 0);
-	mtu = wire_interface_mtu(own, &interface);
-	if (!mtu || mtu >= bytes || !if_indextoname(interface, name))
+	mtu = wire_interface_mtu(own, name);
+	if (!mtu || mtu >= bytes)
 		return false;
 	s->kind = "mtu";
 	stall_append(

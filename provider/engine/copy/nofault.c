@@ -88,7 +88,10 @@ void nofault_begin_thread(void)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* Wait no time if the word has a value, which is unlikely. */
+/*
+ * Wait for the word, for no time, if it has a value that is unlikely.  A
+ * wake-up that arrives in that moment is lost for other threads.
+ */
 static bool word_can_be_read(const char *word)
 {
 	const struct timespec no_time = { 0 };
@@ -134,7 +137,7 @@ uint64_t nofault_missing(const char *start, uint64_t len, bool write)
 	uint64_t at = (uintptr_t)start;
 	const uint64_t end = at + len;
 
-	if (end <= at) /* beyond the address space */
+	if (at > UINT64_MAX - len) /* beyond the address space */
 		return at;
 	for (; at < end; at = (at | (URXE_PAGE - 1)) + 1)
 		if (!page_is_there(at, write))

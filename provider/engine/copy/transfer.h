@@ -111,8 +111,7 @@ void iov_advance(struct iovec *iov, unsigned int count, uint64_t n);
  */
 enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved);
 
-/* The same as transfer_local() for a caller that has called nofault_is_safe().
- */
+/* transfer_local() for a caller that knows nofault_is_safe(). */
 static inline bool transfer_local_known(char *dst, const char *src,
 					uint64_t len, bool safe)
 {
@@ -120,11 +119,9 @@ static inline bool transfer_local_known(char *dst, const char *src,
 		return likely(nofault_code_copy_word(dst, src));
 	/* earlier messages are visible before this one */
 	atomic_thread_fence(memory_order_release);
-	if (unlikely(!len))
-		return true;
-	return likely(!(likely(safe) ? nofault_code_copy(dst, src, len) :
-				       nofault_copy_checked(dst, src, len))
-			       .left);
+	if (unlikely(!safe))
+		return !len || !nofault_copy_checked(dst, src, len).left;
+	return !len || likely(!nofault_code_copy(dst, src, len).left);
 }
 
 /*

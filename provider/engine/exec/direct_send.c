@@ -193,14 +193,14 @@ static bool direct_carry(struct urxe_qp *qp, const struct direct *d,
 		return true;
 	}
 	/*
-	 * No receive is taken for bytes that are gone.  A signal must not
+	 * no receive is taken for bytes that are gone; a signal must not
 	 * leave a completion claimed
 	 */
 	if (unlikely(!d->safe || !transfer_can_read(&from, len) ||
 		     !direct_take(qp, wr, n, d->me, rc)))
 		return false;
 	if (unlikely(rc->ref.slot.cqe == &rc->ref.lost))
-		return true; /* the CQ has overrun, no one receives it */
+		return true; /* the CQ has overrun: the message is lost */
 	slot = eager_slot(&rc->conn->rx.cq, rc->ref.slot.pos);
 	if (likely(slot) ? likely(transfer_local_known(slot, src, len, true)) :
 			   direct_reach(qp, n, &from, len)) {

@@ -168,11 +168,15 @@ void message_path(const struct urxe_qp *qp, struct wire_path *path)
 void message_note_unsent(uint32_t dest, uint32_t bytes, const uint8_t own[16],
 			 int err)
 {
-	uint32_t interface, mtu;
+	char name[IF_NAMESIZE] = "";
+	uint64_t word[2];
+	uint32_t mtu;
 
-	mtu = err == -EMSGSIZE ? wire_interface_mtu(own, &interface) : 0;
+	mtu = err == -EMSGSIZE ? wire_interface_mtu(own, name) : 0;
+	memcpy(word, name, sizeof(word));
 	if (mtu)
-		why_note(WIRE_MTU, dest, bytes, WIRE_HEADERS, interface, mtu);
+		why_note(WIRE_MTU, dest, bytes, WIRE_HEADERS, word[0], word[1],
+			 mtu);
 	else
 		why_note(WIRE_SEND, dest, (uint64_t)-err);
 }

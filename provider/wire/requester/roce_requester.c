@@ -95,21 +95,22 @@ static uint64_t requester_next(const struct urxe_qp *qp,
 			       const struct wire_requester *r, uint64_t now)
 {
 	const uint64_t last_poll = load_relaxed(&r->inbox->last_poll);
+	/* `last_poll` may be later than `now`, after a wait for the lock */
+	const bool polls = last_poll && (int64_t)(now - last_poll) <=
+						2 * (int64_t)URXE_WIRE_RECENT;
 	uint64_t next = UINT64_MAX;
 
 	if (requester_has_failed(qp, r))
 		return now;
-	/* `last_poll` may be later than `now`, after a wait for the lock */
-	if (last_poll &&
-	    (int64_t)(now - last_poll) <= 2 * (int64_t)URXE_WIRE_RECENT)
+	if (polls)
 		next = now + 2 * URXE_WIRE_RECENT;
 	if (r->deadline && r->deadline < next)
 		next = r->deadline;
 	if (r->rnr_until && r->rnr_until < next)
 		next = r->rnr_until;
-	if (qp->type == IBV_QPT_UC && r->paced_until < next &&
-	    !(last_poll && now - last_poll < URXE_WIRE_RECENT))
-		next = r->paced_until; /* 0: all is sent, and to be completed */
+	/* not while the program polls; 0: all is sent, and to be completed */
+	if (qp->type == IBV_QPT_UC && !polls && r->paced_until < next)
+		next = r->paced_until;
 	return next;
 }
 

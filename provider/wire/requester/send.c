@@ -60,7 +60,6 @@ static bool fetch_has_room(const struct urxe_qp *qp, struct wire_requester *r,
 	 * 0: READs and atomics were refused; annex A19 operations go singly
 	 */
 	uint32_t most = qp->attr.max_rd_atomic ? qp->attr.max_rd_atomic : 1;
-
 	const uint32_t n = fetch_packets(qp, w, m, i);
 
 	if (r->fetches >= (most < FETCHES_MAX ? most : FETCHES_MAX) ||
@@ -259,12 +258,13 @@ static void send_paced(struct urxe_qp *qp, struct wire_requester *r,
 		       struct sending *s)
 {
 	const uint32_t most = (1u << qp->mtu_shift) + WIRE_HEADERS;
+	const uint64_t now = clock_now();
 
-	s->room = port_room(s->port, most, &r->paced_until);
+	s->room = port_room(s->port, most, now);
 	send_all(qp, r, s);
-	port_pace(s->port, s->bytes);
+	port_pace(s->port, s->bytes, now);
 	if (!s->room)
-		port_room(s->port, most, &r->paced_until);
+		r->paced_until = port_paced_until(s->port);
 }
 
 void requester_send(struct urxe_qp *qp, struct wire_requester *r)
@@ -292,9 +292,6 @@ void requester_send(struct urxe_qp *qp, struct wire_requester *r)
 	}
 	if (qp->type == IBV_QPT_UC)
 		window_answered(&r->window, r->window.next);
-	r->unsent = err;
-	if (unlikely(err))
-		message_note_unsent(qp->attr.dest_qp_num, 1u << qp->mtu_shift,
-				    s.path.sgid, err);
+	r->unsent = err; /* the reason if no response arrives */
 	requester_arm(qp, r, false);
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/clock.h"
 #include "count.h"
 #include "port.h"
 
@@ -78,24 +77,24 @@ uint8_t *port_add(struct wire_port *p, const struct wire_path *path,
 /* Time of the packets that may be sent at once, in ns: 128 KiB */
 #define PORT_BURST_NS 131072ull
 
-uint32_t port_room(const struct wire_port *p, uint32_t bytes, uint64_t *until)
+uint64_t port_paced_until(const struct wire_port *p)
 {
-	const uint64_t now = clock_now();
+	return p->paced > PORT_BURST_NS / 2 ? p->paced - PORT_BURST_NS / 2 : 0;
+}
+
+uint32_t port_room(const struct wire_port *p, uint32_t bytes, uint64_t now)
+{
 	const uint64_t ahead = p->paced > now ? p->paced - now : 0;
 	const uint64_t each = (uint64_t)bytes * 1000 / PORT_BYTES_PER_US;
 
 	/* half of the burst must be free, so that few wake-ups are needed */
-	if (ahead > PORT_BURST_NS / 2) {
-		*until = p->paced - PORT_BURST_NS / 2;
+	if (now < port_paced_until(p))
 		return 0;
-	}
 	return (uint32_t)((PORT_BURST_NS - ahead) / each);
 }
 
-void port_pace(struct wire_port *p, uint64_t bytes)
+void port_pace(struct wire_port *p, uint64_t bytes, uint64_t now)
 {
-	const uint64_t now = clock_now();
-
 	if (p->paced < now)
 		p->paced = now;
 	p->paced += bytes * 1000 / PORT_BYTES_PER_US;

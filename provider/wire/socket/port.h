@@ -22,13 +22,14 @@ uint8_t *port_add(struct wire_port *p, const struct wire_path *path,
 /*
  * How many packets of that size, in bytes, may be sent now by an unreliable
  * QP, which has no window?  They are paced like those of a port with a speed
- * of PORT_BYTES_PER_US: faster receivers are rare, and packets that do not fit
- * into the socket buffer of the receiver are lost.  0: *until is the time, of
- * clock_now(), from which some may be sent.
+ * of PORT_BYTES_PER_US: a receiver may be slower than the sender, and packets
+ * that do not fit into its socket buffer are lost.  Times are of clock_now().
  */
-uint32_t port_room(const struct wire_port *p, uint32_t bytes, uint64_t *until);
+uint32_t port_room(const struct wire_port *p, uint32_t bytes, uint64_t now);
 /* Unreliable packets with that many bytes in total were added. */
-void port_pace(struct wire_port *p, uint64_t bytes);
+void port_pace(struct wire_port *p, uint64_t bytes, uint64_t now);
+/* Return the time from which port_room() is not 0. */
+uint64_t port_paced_until(const struct wire_port *p);
 /*
  * How many bytes of packets does the receive buffer of a socket take that is
  * opened like this one?  The kernel counts up to twice as many.

@@ -353,12 +353,6 @@ static void close_scene(struct duo *d)
 	vanish_close(d);
 }
 
-/* Whether the test can run; with adoption, peers still have the pages. */
-static bool can_run(void)
-{
-	return !under_adoption();
-}
-
 static void each_length(struct duo *d, struct scene c, bool few)
 {
 	static const uint32_t lengths[] = { 8, MIDDLE, 64, MESSAGE_MAX, PAGE };
@@ -395,7 +389,7 @@ static void each_op(int i, struct scene c,
 	unsigned int op;
 	struct duo d;
 
-	if (!can_run())
+	if (under_adoption())
 		return;
 	c.v = open_scene(&d, i % (WHERE_COUNT * VANISHINGS), built);
 	for (c.side = MINE; c.side < SIDES; c.side++)
@@ -433,7 +427,7 @@ START_TEST(one_of_three_sges)
 	unsigned int i;
 	struct duo d;
 
-	if (!can_run())
+	if (under_adoption())
 		return;
 	c.v = open_scene(&d, _i, false);
 	for (c.side = MINE; c.side < SIDES; c.side++)
@@ -453,7 +447,7 @@ START_TEST(inline_data)
 	struct duo d;
 	int i;
 
-	if (!can_run())
+	if (under_adoption())
 		return;
 	c.v = open_scene(&d, _i, false);
 	for (i = 0; i < 4; i++) {
@@ -475,7 +469,7 @@ START_TEST(first_wr)
 	unsigned int i;
 	struct duo d;
 
-	if (!can_run())
+	if (under_adoption())
 		return;
 	c.v = open_scene(&d, _i, false);
 	for (c.side = MINE; c.side < SIDES; c.side++)
@@ -500,7 +494,7 @@ START_TEST(first_fault_counts)
 	struct duo d;
 	int i;
 
-	if (!can_run())
+	if (under_adoption())
 		return;
 	vanish_open(&d, _i, KIND_PRIVATE, KIND_PRIVATE, &o);
 	vanish(&d, PEERS, WAY_UNMAP, MESSAGE + PAGE, PAGE);
@@ -536,7 +530,7 @@ START_TEST(reason_in_the_log)
 	struct duo d;
 	ssize_t n;
 
-	if (!can_run())
+	if (under_adoption())
 		return;
 	ck_nonnull(log);
 	ck_assert_int_eq(dup2(fileno(log), STDERR_FILENO), STDERR_FILENO);

@@ -4,7 +4,8 @@
  * lose pages, and get them back.
  *
  * The buffers are at addresses that no other mapping takes, so unmapped pages
- * stay unmapped.
+ * stay unmapped.  With adoption (docs/adoption.md) peers still have the pages,
+ * so the tests do nothing.
  */
 #pragma once
 

@@ -11,8 +11,7 @@
 #define BYTES (8u << 20)
 #define MTU 4096u
 
-/* The pace of the port, and the bytes that may be ahead of it (socket/port.h)
- */
+/* The pace (socket/port.h), and the bytes that may be ahead of it */
 #define BYTES_PER_MS 1e6
 #define BURST (128u << 10)
 
