@@ -37,10 +37,11 @@
  *
  * The first ring is small: ACKs have no payload.  The first READ replaces it
  * by a larger one.  The consumer copies the records that it has not read to
- * the new ring, which is otherwise zero, and stores its word (release).  A
- * record that the producer writes to the old ring meanwhile is lost, like a
- * packet: in the new one its bytes are zero, which the consumer takes for empty
- * records of QPN 0 and discards.  They end where the next record begins.
+ * the new ring, which is otherwise zero, and stores its word (release).  The
+ * producer may write a record to the old ring meanwhile.  Each record contains
+ * its position, so that the consumer finds it there if it is not in the new
+ * ring.  A record that is in neither, or of a producer that does not follow the
+ * protocol, counts as empty (QPN 0, without payload) and is discarded.
  *
  * The rings stay allocated as long as the arena.  A slow socket owner may
  * thus write to an old ring, or deliver a late record to the next QP of the
@@ -103,7 +104,10 @@ struct urxe_wire_answer {
 	uint8_t opcode;
 	uint8_t syndrome; /* of the AETH */
 	uint32_t msn;
+	uint32_t at; /* URXE_INBOX_AT(position of the record) */
 };
+/* positions are multiples of URXE_INBOX_ALIGN, and 0 is no record */
+#define URXE_INBOX_AT(pos) ((pos) | 1)
 
 /*
  * The responder state: what a QP must remember from one packet to the next,

@@ -82,8 +82,7 @@ static void ring_write(const struct ring *r, uint32_t pos, const void *from,
 /* Append a record.  Returns false if the QP has sent no request. */
 static bool inbox_write(struct urxe_fabric *f, struct urxe_arena *a,
 			struct urxe_wire_inbox *in,
-			const struct urxe_wire_answer *head,
-			const void *payload)
+			struct urxe_wire_answer *head, const void *payload)
 {
 	const uint32_t bytes = record_bytes(head->length);
 	uint32_t tail = load_relaxed(&in->tail);
@@ -99,6 +98,7 @@ static bool inbox_write(struct urxe_fabric *f, struct urxe_arena *a,
 	}
 	if (used)
 		count_answer(f, URXE_CNT_ACK_DEFERRED);
+	head->at = URXE_INBOX_AT(tail);
 	ring_write(&r, tail, head, HEAD_BYTES);
 	if (head->length)
 		ring_write(&r, tail + HEAD_BYTES, payload, head->length);
@@ -119,7 +119,7 @@ static bool is_connected_to(const struct urxe_qp_sh *sh, uint32_t qpn,
 }
 
 static bool inbox_put_to(struct owner_slot *owner_slot, struct urxe_peer *p,
-			 uint32_t qpn, const struct urxe_wire_answer *head,
+			 uint32_t qpn, struct urxe_wire_answer *head,
 			 const struct wire_packet *packet,
 			 const struct wire_path *path)
 {
@@ -141,7 +141,7 @@ bool inbox_put(struct owner_slot *owner_slot, uint32_t qpn,
 	       const struct wire_packet *p, const struct wire_path *path)
 {
 	struct urxe_fabric *f = owner_slot->f;
-	const struct urxe_wire_answer head = {
+	struct urxe_wire_answer head = {
 		.qpn = qpn,
 		.psn = p->bth.psn,
 		.original = p->atomicack.original,
@@ -275,6 +275,32 @@ static void ring_read(const struct ring *r, uint32_t pos, void *to, uint32_t n)
 		memcpy((char *)to + first, r->at, n - first);
 }
 
+/* Read the head of the record at a position.  Return whether it is there. */
+static bool ring_has(const struct ring *r, uint32_t pos,
+		     struct urxe_wire_answer *head)
+{
+	if (!r->at)
+		return false;
+	ring_read(r, pos, head, HEAD_BYTES);
+	return head->at == URXE_INBOX_AT(pos);
+}
+
+/*
+ * The record at a position is not in the ring: set *r to the ring before, if
+ * it is there.
+ */
+static void __attribute__((cold))
+ring_find(struct urxe_context *ctx, const struct urxe_wire_inbox *in,
+	  uint32_t pos, struct ring *r, struct urxe_wire_answer *head)
+{
+	const struct ring first = ring_of(ctx->arena, load_relaxed(&in->first));
+
+	if (ring_has(&first, pos, head))
+		*r = first;
+	else
+		memset(head, 0, sizeof(*head));
+}
+
 bool inbox_peek(struct urxe_context *ctx, struct urxe_wire_inbox *in,
 		struct inbox_answer *a)
 {
@@ -287,7 +313,8 @@ bool inbox_peek(struct urxe_context *ctx, struct urxe_wire_inbox *in,
 	r = inbox_ring(ctx->arena, in);
 	if (!r.at || used > r.bytes || used < HEAD_BYTES)
 		goto damaged;
-	ring_read(&r, head, &a->head, HEAD_BYTES);
+	if (unlikely(!ring_has(&r, head, &a->head)))
+		ring_find(ctx, in, head, &r, &a->head);
 	if (a->head.length > WIRE_MAX_PAYLOAD ||
 	    record_bytes(a->head.length) > used)
 		goto damaged;
