@@ -37,9 +37,9 @@ static inline bool read_is_done(const struct read *d)
 
 /*
  * READs in progress of one connection.  Meanwhile only further READs are
- * accepted from that connection and queued in order.  Other packets are
- * dropped; when the READs are complete, an ACK or a sequence NAK answers
- * them.
+ * accepted from that connection and queued in order.  Other packets are put
+ * into the reorder buffer, and executed when the READs are complete.
+ * Duplicates are dropped, and an ACK or a sequence NAK then answers them.
  */
 #define READERS 64u
 #define READS 16u
@@ -88,8 +88,7 @@ struct reader *reader_of(struct wire_server *s, uint32_t qpn);
 /*
  * Check whether r's packet must wait for READs in progress.  `behind` is its
  * PSN minus the expected PSN.  Returns true if the packet must not be
- * answered before the READs are complete; it is then dropped and an ACK or
- * NAK is due later.
+ * answered before the READs are complete; it is then buffered or dropped.
  */
 bool reader_holds_back(struct request *r, int32_t behind);
 /* Send a portion of the next reader's READ.  Called with the guard raised. */

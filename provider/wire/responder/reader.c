@@ -91,23 +91,27 @@ bool reader_holds_back(struct request *r, int32_t behind)
 		return false;
 	if (behind < 0 && is_acked(r->op))
 		q->due = true;
-	else
+	else if (behind < 0 || !reorder_put(r, behind))
 		q->missed = true;
 	return true;
 }
 
-/* All READs are complete: send the ACK or NAK that was deferred. */
+/*
+ * All READs are complete: execute the packets that were buffered meanwhile,
+ * or send the ACK or NAK that was deferred.
+ */
 static void reader_is_through(struct request *r, struct reader *q)
 {
-	if (q->missed) {
+	const bool missed = q->missed;
+
+	reader_end(r->s, q);
+	if (missed || r->v->reorder.generation) {
 		/* the requester has retransmitted since that NAK */
 		r->st->nak_sent = 0;
-		respond_missing(r,
-				load_relaxed(&r->c->sh->epsn) & WIRE_PSN_MASK);
+		server_resume(r->s, r->c->qpn, q->type, missed);
 	} else if (q->due) {
 		reply_ack_later(r);
 	}
-	reader_end(r->s, q);
 }
 
 static void reader_portion(struct request *r, struct reader *q)

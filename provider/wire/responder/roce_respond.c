@@ -211,6 +211,7 @@ static void respond_rc(struct request *r)
 		return;
 	if (unlikely(behind > 0)) {
 		server_count(r->s, URXE_CNT_OUT_OF_SEQ);
+		reorder_put(r, behind);
 		respond_missing(r, epsn);
 		return;
 	}

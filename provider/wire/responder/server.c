@@ -44,6 +44,7 @@ static void server_forget(struct wire_server *s, struct cached_qp *v)
 {
 	reply_forget(s, v);
 	conn_drop(&v->conn);
+	v->reorder.generation = 0;
 }
 
 /*
@@ -133,14 +134,17 @@ static void path_back(const struct wire_path *path, struct wire_path *back)
 
 /*
  * If the QP's path word has changed, the QP may have been reset: forget the
- * cached producer index of its receive queue.
+ * cached producer index of its receive queue, and the packets in the reorder
+ * buffer.
  */
-static void server_check_rx(struct urxe_conn *c)
+static void server_check_rx(struct cached_qp *v)
 {
+	struct urxe_conn *c = &v->conn;
 	uint32_t now = load_acquire(&c->sh->path);
 
 	if (likely(now == c->path))
 		return;
+	v->reorder.generation = 0;
 	if (!c->rx.shared && c->rx.rq.ring)
 		rq_view_forget(&c->rx.rq);
 	c->path = now;
@@ -159,7 +163,7 @@ bool request_find(struct request *r, enum ibv_qp_type type)
 	mtu = load_relaxed(&r->c->sh->path_mtu);
 	if (mtu < IBV_MTU_256 || mtu > IBV_MTU_4096)
 		return false;
-	server_check_rx(r->c);
+	server_check_rx(r->v);
 	r->st = &r->c->peer->arena->wire[qpn_index(qpn)].responder;
 	r->mtu = 128u << mtu;
 	s->me.type = type;
@@ -170,7 +174,7 @@ bool request_find(struct request *r, enum ibv_qp_type type)
 static void connected(struct wire_server *s, const struct wire_received *in,
 		      enum ibv_qp_type type)
 {
-	struct request r = { .s = s, .p = &in->packet };
+	struct request r = { .s = s, .in = in, .p = &in->packet };
 
 	if (!request_find(&r, type) || !is_from_peer(r.c, &in->path) ||
 	    !conn_can_receive(r.c, load_seq_cst(&r.c->sh->conn))) {
@@ -179,10 +183,55 @@ static void connected(struct wire_server *s, const struct wire_received *in,
 	}
 	path_back(&in->path, &r.v->path);
 	r.v->path.qpn = r.p->bth.qpn;
-	if (unlikely(wire_is_congested(&in->path)))
+	if (unlikely(wire_is_congested(&in->path) || s->overflows))
 		reply_congestion(&r);
 	r.op = r.p->bth.opcode & ~WIRE_TRANSPORT;
 	respond(&r);
+	if (unlikely(r.v->reorder.generation))
+		server_resume(s, r.p->bth.qpn, type, false);
+}
+
+/*
+ * Execute the packet that is expected next, if it is buffered.  Store the
+ * expected PSN in *epsn.  Returns false if the packet is missing, or must not
+ * be executed.
+ */
+static bool resume_one(struct wire_server *s, struct request *r, uint32_t *epsn)
+{
+	struct wire_received in;
+
+	*epsn = load_relaxed(&r->c->sh->epsn) & WIRE_PSN_MASK;
+	if (reader_of(s, r->c->qpn) || !reorder_take(r, *epsn, &in) ||
+	    !owner_slot_enter(&s->owner_slot, r->c->qpn))
+		return false;
+	r->in = &in;
+	r->p = &in.packet;
+	r->op = r->p->bth.opcode & ~WIRE_TRANSPORT;
+	respond(r);
+	return true;
+}
+
+void server_resume(struct wire_server *s, uint32_t qpn, enum ibv_qp_type type,
+		   bool missing)
+{
+	const struct wire_packet of_qp = { .bth = { .qpn = qpn } };
+	bool executed = false, found;
+	struct request r;
+	uint32_t epsn;
+
+	do {
+		guard_lower(s->me.guard);
+		qp_guard_raise(&s->me, USES);
+		r = (struct request){ .s = s, .p = &of_qp };
+		if (!request_find(&r, type) || !request_is_accepted(&r))
+			return;
+		found = resume_one(s, &r, &epsn);
+		executed |= found;
+	} while (found);
+	/* what is missing now is missing before a packet that has arrived */
+	missing |= executed && r.v->reorder.generation;
+	if (missing && !reader_of(s, qpn))
+		respond_missing(&r, epsn);
 }
 
 /* A response was marked by ECN: send a CNP. */
@@ -316,6 +365,7 @@ static bool run(struct wire_server *s, const struct wire_socket *from,
 	s->receiver.dropped = *dropped; /* reported only if it is not 0 */
 	if (wire_receive(&s->receiver, from))
 		return false;
+	s->overflows = s->receiver.dropped != *dropped;
 	for (; wire_received(&s->receiver, &in); packets++) {
 		bytes += in.bytes;
 		packet(s, &in);

@@ -8,6 +8,7 @@
  *
  *	server.c	finds the QP of a packet
  *	roce_respond.c	RC, XRC and UC: PSN check (IB 9.7.4, 9.8)
+ *	reorder.c	packets that arrive too early
  *	roce_request.c	SEND, RDMA WRITE
  *	read.c		RDMA READ: read.h
  *	fetch.c		atomics
@@ -26,6 +27,7 @@
 #include "engine/exec/responder.h"
 #include "wire/socket/groups.h"
 #include "read.h"
+#include "reorder.h"
 #include "wire/socket/owner_slot.h"
 #include "wire/psn.h"
 #include "wire/receiver.h"
@@ -45,6 +47,7 @@ struct cached_qp {
 	bool listed; /* is in the list */
 	bool due; /* an ACK of all executed requests is due */
 	uint32_t psn, msn; /* PSN and MSN of that ACK */
+	struct reorder_state reorder;
 };
 
 struct wire_server {
@@ -64,6 +67,8 @@ struct wire_server {
 	struct wire_receiver receiver;
 	uint32_t dropped; /* packets dropped by `in`, as counted so far */
 	uint32_t batch; /* packets in the last batch */
+	bool overflows; /* the socket has dropped packets before this batch */
+	struct reorder reorder;
 };
 
 static inline void server_count(const struct wire_server *s,
@@ -78,6 +83,7 @@ struct request {
 	struct cached_qp *v;
 	struct urxe_conn *c;
 	struct urxe_wire_responder *st;
+	const struct wire_received *in; /* as received, or NULL */
 	const struct wire_packet *p;
 	uint32_t mtu; /* bytes */
 	uint32_t op; /* enum wire_opcode */
@@ -196,6 +202,14 @@ struct cached_qp *server_find_qp(struct wire_server *s, uint32_t qpn,
  * type is that of the requester.  Returns false if there is no such QP.
  */
 bool request_find(struct request *r, enum ibv_qp_type type);
+/*
+ * Execute the buffered packets of QP qpn from the expected one on.  If there
+ * are such packets, and others behind a missing one, or if @missing, send a
+ * sequence NAK.  @type is that of the requester.  The guard is raised; it is
+ * lowered meanwhile.
+ */
+void server_resume(struct wire_server *s, uint32_t qpn, enum ibv_qp_type type,
+		   bool missing);
 
 /* reply.c */
 void reply_ack_later(struct request *r);

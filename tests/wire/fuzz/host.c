@@ -330,7 +330,8 @@ void host_connect(int i)
 	q->rights = i == QP_POOR ? 0 : REMOTE;
 	q->psn = FIRST_PSN;
 	q->under_way = 0;
-	q->unsure = false;
+	q->unsure = q->unknown_early = false;
+	q->n_early = 0;
 	q->sent_high = q->acked = q->answered = FIRST_PSN;
 	memset(q->data, 0, sizeof(q->data));
 	to_init(q);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "net.h"
+#include "wire/packet.h"
 
 #define must(x)                                                           \
 	do {                                                              \
@@ -96,6 +97,8 @@ struct queue {
 	uint32_t lost; /* of an SRQ: number of WRs that may never complete */
 };
 
+#define EARLY 16u
+
 struct host_qp {
 	struct ibv_qp *qp;
 	enum ibv_qp_type type;
@@ -111,6 +114,10 @@ struct host_qp {
 	 */
 	uint8_t under_way; /* 0, SEND or WRITE (peer.c) */
 	bool unsure; /* it is unknown which packets the QP executed */
+	/* packets behind a missing one, which the QP may have buffered */
+	struct wire_packet early[EARLY];
+	uint32_t n_early;
+	bool unknown_early; /* and unknown ones */
 	uint32_t write_rkey;
 	uint64_t write_addr, write_length, write_done;
 	/* The QP's requests, and the peer's responses to them. */

@@ -454,18 +454,22 @@ static void request_taken(struct host_qp *q, const struct wire_packet *p)
 		host.key[KEY_WINDOW].may = false;
 }
 
-/* Check that an executed packet changed no memory except what it writes. */
-static void check_written(const struct host_qp *q, const struct wire_packet *p,
-			  const uint8_t *before)
+/* Bytes that the executed packets write; all: a SEND is among them. */
+static struct {
+	bool byte[MEM_BYTES], all;
+} written;
+
+/* Note what an executed packet writes. */
+static void note_written(const struct host_qp *q, const struct wire_packet *p)
 {
 	const uint8_t op = p->bth.opcode & 0x1f;
 	const uint64_t mem = (uintptr_t)host.mem;
-	uint64_t from = 0, n = 0;
-	uint32_t i;
+	uint64_t from = 0, n = 0, i;
 
-	if (ops[op].kind == SEND)
-		return; /* check_memory() checks the buffers of receives */
-	if (ops[op].kind == WRITE) {
+	if (ops[op].kind == SEND) {
+		/* check_memory() checks the buffers of receives */
+		written.all = true;
+	} else if (ops[op].kind == WRITE) {
 		n = p->length;
 		from = q->write_addr + q->write_done - n - mem;
 	} else if (ops[op].kind == ATOMIC) {
@@ -475,8 +479,74 @@ static void check_written(const struct host_qp *q, const struct wire_packet *p,
 		n = 8;
 		from = p->reth.addr - mem;
 	}
-	for (i = 0; i < MEM_BYTES; i++)
-		must(host.mem[i] == before[i] || i - from < n);
+	for (i = from; i < MEM_BYTES && i - from < n; i++)
+		written.byte[i] = true;
+}
+
+/* Check that executed packets changed no memory except what they write. */
+static void check_written(const uint8_t *before)
+{
+	uint32_t i;
+
+	for (i = 0; i < MEM_BYTES && !written.all; i++)
+		must(host.mem[i] == before[i] || written.byte[i]);
+}
+
+/* ------------------------------------------------------- buffered packets */
+
+/* The QP may have buffered the packet. */
+static void early_note(struct host_qp *q, const struct wire_packet *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < q->n_early && q->early[i].bth.psn != p->bth.psn; i++)
+		;
+	if (i == EARLY) {
+		q->unknown_early = true;
+		return;
+	}
+	q->early[i] = *p;
+	q->n_early += i == q->n_early;
+}
+
+static const struct wire_packet *early_find(const struct host_qp *q,
+					    uint32_t psn)
+{
+	uint32_t i;
+
+	for (i = 0; i < q->n_early; i++)
+		if (q->early[i].bth.psn == psn)
+			return &q->early[i];
+	return NULL;
+}
+
+/*
+ * The QP executed packets up to PSN now, the first of which is p.  Check that
+ * it may execute the others.
+ */
+static void check_executed(struct host_qp *q, const struct wire_packet *p,
+			   uint32_t now, const uint8_t *before)
+{
+	const uint32_t first = p->bth.psn;
+	uint32_t at = first;
+
+	memset(&written, 0, sizeof(written));
+	for (; p; p = early_find(q, at)) {
+		must(at == p->bth.psn);
+		must(at == first || !is_wrong(q, p));
+		request_taken(q, p);
+		note_written(q, p);
+		at = wire_psn_add(at, psns_of(q, p));
+		if (at == now)
+			break;
+		if (q->unknown_early) {
+			q->unsure = true;
+			return;
+		}
+	}
+	must(p);
+	check_written(before);
+	q->unsure = false;
 }
 
 static bool accepts(const struct host_qp *q)
@@ -504,6 +574,7 @@ static void reliable_check(struct host_qp *q, const struct wire_packet *p,
 
 	if (p->bth.psn != epsn) {
 		must(now == epsn && same);
+		early_note(q, p);
 		return;
 	}
 	if (q->unsure && (now == epsn || !ops[op].first))
@@ -516,10 +587,7 @@ static void reliable_check(struct host_qp *q, const struct wire_packet *p,
 	}
 	if (now == epsn) /* the QP refused it, for example by an RNR NAK */
 		return;
-	must(now == wire_psn_add(epsn, psns_of(q, p)));
-	request_taken(q, p);
-	check_written(q, p, before);
-	q->unsure = false;
+	check_executed(q, p, now, before);
 }
 
 void peer_request(const struct record *r)
@@ -538,14 +606,14 @@ void peer_request(const struct record *r)
 		return;
 	packet_build(&k);
 	if (r->flags & FLAG_LATER) {
-		q->unsure = true;
+		q->unsure = q->unknown_early = true;
 		return;
 	}
 	memcpy(before, host.mem, MEM_BYTES);
 	host_receive();
 	check_memory();
 	if (!alone) {
-		q->unsure = true;
+		q->unsure = q->unknown_early = true;
 	} else if ((is_for_nobody(&k) &&
 		    !(q->type == IBV_QPT_UD && k.rare == RARE_STRANGER)) ||
 		   !received ||
@@ -553,7 +621,7 @@ void peer_request(const struct record *r)
 		must(host_epsn(i) == epsn);
 		must(!memcmp(host.mem, before, MEM_BYTES));
 	} else if (k.rare && k.rare != RARE_ECN && k.rare != RARE_SRQN) {
-		q->unsure = true;
+		q->unsure = q->unknown_early = true;
 	} else if (is_reliable(q)) {
 		reliable_check(q, &k.p, epsn, before);
 	}

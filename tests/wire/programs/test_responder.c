@@ -66,22 +66,82 @@ END_TEST
 
 /*
  * A packet after a missing one gets a sequence NAK, only the first time.
- * Packets are dropped until the missing one arrives.
+ * Packets are buffered until the missing one arrives.
  */
 START_TEST(missing_packet_nak)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
 
 	post_recv(qp, 1, 0, 100);
+	post_recv(qp, 2, 0, 100);
 	say_send(qp, WIRE_SEND_ONLY, PSN + 1, 0, 4);
 	receive_answer(WIRE_NAK_SEQUENCE, PSN);
-	say_send(qp, WIRE_SEND_ONLY, PSN + 2, 0, 4);
+	say_send(qp, WIRE_SEND_ONLY, PSN + 3, 0, 4);
 	silence();
+	no_completion();
+	/* PSN + 1 was buffered, and PSN + 3 is */
+	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
+	receive_answer(WIRE_ACK, PSN + 1);
+	receive_answer(WIRE_NAK_SEQUENCE, PSN + 2);
+	ck_assert_uint_eq(await_completion().wr_id, 1);
+	ck_assert_uint_eq(await_completion().wr_id, 2);
+	no_completion();
+	/* a copy in the buffer is not used if its packet arrives again */
+	post_recv(qp, 3, 0, 100);
+	post_recv(qp, 4, 0, 100);
+	say_send(qp, WIRE_SEND_ONLY, PSN + 2, 0, 4);
+	receive_answer(WIRE_ACK, PSN + 3);
+	say_send(qp, WIRE_SEND_ONLY, PSN + 3, 0, 4);
+	receive_answer(WIRE_ACK, PSN + 3);
+	ck_assert_uint_eq(await_completion().wr_id, 3);
+	ck_assert_uint_eq(await_completion().wr_id, 4);
+	no_completion();
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
+/* Packets that arrive in order get no NAK because a later one is buffered. */
+START_TEST(late_packets)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		post_recv(qp, i, 0, 100);
+	say_send(qp, WIRE_SEND_ONLY, PSN + 3, 0, 4);
+	receive_answer(WIRE_NAK_SEQUENCE, PSN);
+	for (i = 0; i < 3; i++) {
+		silence();
+		no_completion();
+		say_send(qp, WIRE_SEND_ONLY, PSN + i, 0, 4);
+		receive_answer(WIRE_ACK, PSN + i + (i == 2));
+		ck_assert_uint_eq(await_completion().wr_id, i);
+	}
+	ck_assert_uint_eq(await_completion().wr_id, 3);
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
+/*
+ * The buffer does not survive a reset: a packet of the former connection is
+ * not executed.
+ */
+START_TEST(buffered_before_reset)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+
+	post_recv(qp, 1, 0, 100);
+	post_recv(qp, 2, 0, 100);
+	say_send(qp, WIRE_SEND_ONLY, PSN + 1, 0, 4);
+	receive_answer(WIRE_NAK_SEQUENCE, PSN);
+	ck_assert_int_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+	connect_qp(qp);
+	post_recv(qp, 3, 0, 100);
+	post_recv(qp, 4, 0, 100);
 	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
 	receive_answer(WIRE_ACK, PSN);
-	ck_assert_int_eq(await_completion().status, IBV_WC_SUCCESS);
-	say_send(qp, WIRE_SEND_ONLY, PSN + 2, 0, 4);
-	receive_answer(WIRE_NAK_SEQUENCE, PSN + 1);
+	ck_assert_uint_eq(await_completion().wr_id, 3);
 	no_completion();
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
@@ -633,6 +693,8 @@ int main(void)
 	tcase_add_test(t, single_packet_send);
 	tcase_add_test(t, multi_packet_send);
 	tcase_add_test(t, missing_packet_nak);
+	tcase_add_test(t, late_packets);
+	tcase_add_test(t, buffered_before_reset);
 	tcase_add_test(t, duplicate_send);
 	tcase_add_test(t, rnr_nak);
 	tcase_add_test(t, error_counters);
