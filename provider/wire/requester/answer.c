@@ -15,13 +15,6 @@
 
 #define RNR_ENDLESS 7
 
-static void fetch_end(const struct urxe_qp *qp, struct wire_requester *r)
-{
-	r->fetched -= (uint64_t)r->fetch[r->first].packets << qp->mtu_shift;
-	r->first = (r->first + 1) % FETCHES_MAX;
-	r->fetches--;
-}
-
 /* ------------------------------------------------------- tries */
 
 void requester_tries_begin(const struct urxe_qp *qp, struct wire_requester *r)
@@ -30,6 +23,7 @@ void requester_tries_begin(const struct urxe_qp *qp, struct wire_requester *r)
 	r->rnr_left = qp->attr.rnr_retry;
 	r->gone_back = false;
 	r->retransmits = 0;
+	r->probes = 0;
 }
 
 static void wait_publish(struct urxe_qp *qp, struct wire_requester *r,
@@ -64,8 +58,63 @@ static void go_back(struct urxe_qp *qp, struct wire_requester *r, bool lost)
 	r->retransmits++;
 	window_go_back(&r->window, lost);
 	fetch_forget(r);
+	rtt_cancel(&r->rtt);
 	r->at = qp->sq.done;
-	r->deadline = 0;
+	r->deadline = r->probe_at = 0;
+}
+
+/*
+ * A fetch is repeated alone only if the responder is known to buffer the
+ * packets behind it, or if a probe will find out: the response does not show
+ * it.
+ */
+static bool may_recover(const struct urxe_qp *qp, struct wire_requester *r,
+			bool nacked)
+{
+	return r->window.buffers || (nacked && requester_timeout(qp, r)) ||
+	       !message_fetches(sq_slot(&qp->sq, qp->sq.done));
+}
+
+/* Retransmit what is lost from una on (window_recover). */
+static void recover(struct urxe_qp *qp, struct wire_requester *r, bool nacked)
+{
+	r->has_gaps = r->gaps_asked = false;
+	if (!may_recover(qp, r, nacked) ||
+	    !window_recover(&r->window, nacked)) {
+		go_back(qp, r, true);
+		return;
+	}
+	r->retransmits++;
+	rtt_cancel(&r->rtt);
+	r->at = qp->sq.done;
+}
+
+static void recover_more(struct urxe_qp *qp, struct wire_requester *r)
+{
+	if (!qp->in_flight || !window_recover_more(&r->window))
+		return;
+	r->has_gaps = r->gaps_asked = false;
+	if (!r->window.recovers)
+		fetch_forget(r);
+	r->retransmits++;
+	r->gone_back = true;
+	r->at = qp->sq.done;
+}
+
+void requester_probe(struct urxe_qp *qp, struct wire_requester *r)
+{
+	const uint64_t deadline = r->deadline;
+
+	r->probe_at = 0;
+	if (r->rnr_until)
+		return;
+	if (++r->probes < PROBES) {
+		recover(qp, r, false);
+	} else {
+		window_give_up(&r->window);
+		go_back(qp, r, true);
+	}
+	r->deadline = deadline;
 }
 
 /*
@@ -87,7 +136,11 @@ note_unsent(const struct urxe_qp *qp, const struct wire_requester *r)
 			    path.sgid, r->unsent);
 }
 
-void requester_retransmit(struct urxe_qp *qp, struct wire_requester *r)
+/*
+ * Begin a retry.  Returns false if none is left: then the QP is in the error
+ * state.
+ */
+static bool retry_begin(struct urxe_qp *qp, struct wire_requester *r)
 {
 	if (unlikely(r->unsent))
 		note_unsent(qp, r);
@@ -97,13 +150,37 @@ void requester_retransmit(struct urxe_qp *qp, struct wire_requester *r)
 	if (!r->left) {
 		counted(qp, URXE_CNT_RETRY_EXC);
 		requester_ends(qp, IBV_WC_RETRY_EXC_ERR);
-		return;
+		return false;
 	}
 	r->left--;
 	counted(qp, URXE_CNT_COMP_RETRY);
-	go_back(qp, r, true);
+	return true;
+}
+
+static void retry_publish(struct urxe_qp *qp, struct wire_requester *r)
+{
+	r->deadline = r->probe_at = 0;
 	wait_publish(qp, r, STALL_TRANSPORT,
 		     clock_now() + requester_timeout(qp, r));
+}
+
+void requester_retransmit(struct urxe_qp *qp, struct wire_requester *r)
+{
+	if (!retry_begin(qp, r))
+		return;
+	go_back(qp, r, true);
+	retry_publish(qp, r);
+}
+
+/* The responder misses packet una. */
+static void take_sequence_nak(struct urxe_qp *qp, struct wire_requester *r)
+{
+	counted(qp, URXE_CNT_SEQ_NAK);
+	if (r->gone_back || !retry_begin(qp, r))
+		return;
+	r->gone_back = true;
+	recover(qp, r, true);
+	retry_publish(qp, r);
 }
 
 /* ------------------------------------------------------- answers */
@@ -177,15 +254,18 @@ static bool retire_up_to(struct urxe_qp *qp, struct wire_requester *r,
 }
 
 /*
- * A response before this one is missing: retransmit, once for each una.  It
- * counts as a retry (IB 9.9.2.4.1).
+ * A response before this one is missing: request it again, once for each una.
+ * It counts as a retry (IB 9.9.2.4.1).
  */
 static void missing(struct urxe_qp *qp, struct wire_requester *r)
 {
-	if (r->gone_back || !qp->in_flight)
+	if (!qp->in_flight || fetch_more_gaps(qp, r) || r->gone_back ||
+	    !retry_begin(qp, r))
 		return;
 	r->gone_back = true;
-	requester_retransmit(qp, r);
+	if (!fetch_again(qp, r))
+		go_back(qp, r, true);
+	retry_publish(qp, r);
 }
 
 /*
@@ -249,40 +329,73 @@ static bool answer_fits(const struct urxe_qp *qp, const struct urxe_wqe *w,
 }
 
 /*
- * Process a response with data.  Only the next packet of the oldest fetch is
- * used.
+ * Process a response with data, which must be the next packet of the oldest
+ * fetch.  Returns false if an earlier response is missing.
  */
-static void take_data(struct urxe_qp *qp, struct wire_requester *r,
+static bool take_next(struct urxe_qp *qp, struct wire_requester *r,
 		      const struct inbox_answer *a)
 {
-	const struct fetch f = r->fetch[r->first];
-	uint32_t psn = a->head.psn, i;
+	const uint32_t psn = a->head.psn;
 	const struct urxe_wqe *w;
+	struct fetch f;
+	uint32_t i;
 
-	if (!window_has(&r->window, psn))
-		return; /* a duplicate */
-	if (!r->fetches || !retire_up_to(qp, r, psn) || !qp->in_flight ||
-	    psn != r->window.una) {
-		missing(qp, r);
-		return;
-	}
-	if (wire_psn_before(psn, f.psn) ||
+	if (!r->fetches || !retire_up_to(qp, r, psn))
+		return false;
+	f = r->fetch[r->first];
+	if (!qp->in_flight || wire_psn_before(psn, f.psn) ||
 	    !wire_psn_before(psn, wire_psn_add(f.psn, f.packets)))
-		return; /* not a PSN of this fetch */
+		return true; /* not a PSN of this fetch */
 	w = sq_slot(&qp->sq, qp->sq.done);
 	i = (psn - message_at(r, qp->sq.done)->psn) & WIRE_PSN_MASK;
 	if (!message_fetches(w) || !answer_fits(qp, w, i, a))
-		return;
+		return true;
 	if (place_answer(qp, w, i, a))
 		retire(qp, r, wire_psn_add(psn, 1));
 	else
 		requester_ends(qp, IBV_WC_LOC_PROT_ERR);
+	return true;
+}
+
+/* Process the stored responses that are next. */
+static void take_early(struct urxe_qp *qp, struct wire_requester *r)
+{
+	struct inbox_answer a;
+	bool taken = true;
+
+	while (taken && qp->in_flight &&
+	       early_first(&r->early, r->window.una, &a)) {
+		taken = take_next(qp, r, &a);
+		if (taken)
+			early_drop(&r->early, a.head.psn);
+	}
+	if (!taken)
+		missing(qp, r);
+}
+
+static void take_data(struct urxe_qp *qp, struct wire_requester *r,
+		      const struct inbox_answer *a)
+{
+	if (!window_has(&r->window, a->head.psn))
+		return; /* a duplicate */
+	if (!take_next(qp, r, a)) {
+		if (r->fetches)
+			early_put(&r->early, r->window.una, a);
+		missing(qp, r);
+		return;
+	}
+	early_drop(&r->early, a->head.psn);
+	if (unlikely(r->early.n))
+		take_early(qp, r);
 }
 
 static void take_ack(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 {
-	if (window_has(&r->window, psn) &&
-	    !retire_up_to(qp, r, wire_psn_add(psn, 1)))
+	if (!window_has(&r->window, psn))
+		return;
+	if (retire_up_to(qp, r, wire_psn_add(psn, 1)))
+		recover_more(qp, r);
+	else
 		missing(qp, r);
 }
 
@@ -320,7 +433,11 @@ static void take_nak(struct urxe_qp *qp, struct wire_requester *r,
 	if (!window_has(&r->window, psn))
 		return;
 	if (!retire_up_to(qp, r, psn)) {
-		missing(qp, r);
+		/* the NAK is not repeated: retransmit both */
+		if (r->gone_back)
+			return;
+		r->gone_back = true;
+		requester_retransmit(qp, r);
 		return;
 	}
 	if (!qp->in_flight)
@@ -328,11 +445,7 @@ static void take_nak(struct urxe_qp *qp, struct wire_requester *r,
 	if ((syndrome & 0xe0) == WIRE_RNR_NAK) {
 		take_rnr(qp, r, syndrome & 0x1f);
 	} else if (syndrome == WIRE_NAK_SEQUENCE) {
-		counted(qp, URXE_CNT_SEQ_NAK);
-		if (r->gone_back)
-			return;
-		r->gone_back = true;
-		requester_retransmit(qp, r);
+		take_sequence_nak(qp, r);
 	} else if (syndrome >= WIRE_NAK_INVALID &&
 		   syndrome <= WIRE_NAK_OPERATION) {
 		why_note(WIRE_NAK, qp->attr.dest_qp_num, psn, syndrome);

@@ -8,9 +8,9 @@
  *	progress	processes responses, checks timers, sends
  *
  * Packets are sent in PSN order from `next` on.  After a loss, the requester
- * retransmits from the oldest PSN that is not acknowledged (go-back-N).  It
- * reads the payload again, since IB leaves the buffers to the device until
- * the completion.
+ * retransmits from the oldest PSN that is not acknowledged: what is lost
+ * (window.h), or everything (go-back-N).  It reads the payload again, since IB
+ * leaves the buffers to the device until the completion.
  *
  * A WR whose response carries data (READ, atomics, annex A19 operations) is a
  * *fetch*.  An ACK of a later PSN does not complete it.  A long READ consists
@@ -106,6 +106,8 @@ static uint64_t requester_next(const struct urxe_qp *qp,
 		next = now + 2 * URXE_WIRE_RECENT;
 	if (r->deadline && r->deadline < next)
 		next = r->deadline;
+	if (r->probe_at && r->probe_at < next)
+		next = r->probe_at;
 	if (r->rnr_until && r->rnr_until < next)
 		next = r->rnr_until;
 	/* not while the program polls; 0: all is sent, and to be completed */
@@ -168,7 +170,8 @@ static void requester_start(struct urxe_qp *qp, struct wire_requester *r)
 	window_begin(&r->window, qp->psn);
 	r->at = qp->sq.begun;
 	fetch_forget(r);
-	r->deadline = r->rnr_until = r->paced_until = 0;
+	rtt_cancel(&r->rtt);
+	r->deadline = r->probe_at = r->rnr_until = r->paced_until = 0;
 	r->failed = IBV_WC_SUCCESS;
 	requester_tries_begin(qp, r);
 }
@@ -265,6 +268,8 @@ static void requester_check_timers(struct urxe_qp *qp, struct wire_requester *r,
 		counted(qp, URXE_CNT_ACK_TIMEOUT);
 		r->gone_back = false;
 		requester_retransmit(qp, r);
+	} else if (qp->in_flight && r->probe_at && now >= r->probe_at) {
+		requester_probe(qp, r);
 	}
 }
 
@@ -304,7 +309,7 @@ static void requester_cancel(struct urxe_qp *qp)
 
 	fetch_forget(r);
 	r->at = r->end = qp->sq.done;
-	r->deadline = r->rnr_until = r->paced_until = 0;
+	r->deadline = r->probe_at = r->rnr_until = r->paced_until = 0;
 	r->failed = IBV_WC_SUCCESS;
 	r->waits = false;
 	window_begin(&r->window, qp->psn);
@@ -336,6 +341,8 @@ struct wire_requester *requester_new(const struct urxe_qp *qp)
 
 void requester_free(struct wire_requester *r)
 {
+	if (r)
+		early_free(&r->early);
 	free(r);
 }
 

@@ -40,15 +40,19 @@ static uint32_t fetch_packets(const struct urxe_qp *qp,
 
 /*
  * May data of that many bytes be requested now?  All that is requested has to
- * fit into the inbox, and into the buffer of the socket if it arrives at once.
+ * fit into the inbox, and into the buffer of the socket if it arrives at once,
+ * except what has arrived early.
  */
-static bool fetch_fits(const struct wire_requester *r, uint32_t bytes)
+static bool fetch_fits(const struct urxe_qp *qp, const struct wire_requester *r,
+		       uint32_t bytes)
 {
 	const uint32_t inbox = inbox_bytes(r->inbox) / 4 * 3;
+	const uint64_t arrived = (uint64_t)r->early.n << qp->mtu_shift;
 
 	return !r->fetched ||
-	       r->fetched + bytes <=
-		       (inbox < r->socket_bytes ? inbox : r->socket_bytes);
+	       r->fetched + bytes <= arrived + (inbox < r->socket_bytes ?
+							inbox :
+							r->socket_bytes);
 }
 
 static bool fetch_has_room(const struct urxe_qp *qp, struct wire_requester *r,
@@ -64,18 +68,10 @@ static bool fetch_has_room(const struct urxe_qp *qp, struct wire_requester *r,
 
 	if (r->fetches >= (most < FETCHES_MAX ? most : FETCHES_MAX) ||
 	    (w->opcode == IBV_WR_RDMA_READ &&
-	     !fetch_fits(r, n << qp->mtu_shift)))
+	     !fetch_fits(qp, r, n << qp->mtu_shift)))
 		return false;
 	/* a fetch may be larger than the window: then send it alone */
 	return window_is_quiet(&r->window) || n <= window_room(&r->window);
-}
-
-static void fetch_begin(const struct urxe_qp *qp, struct wire_requester *r,
-			uint32_t psn, uint32_t packets)
-{
-	r->fetch[(r->first + r->fetches++) % FETCHES_MAX] =
-		(struct fetch){ psn, packets };
-	r->fetched += (uint64_t)packets << qp->mtu_shift;
 }
 
 /* The message being sent. */
@@ -142,7 +138,8 @@ static bool sending_packet(struct sending *s, uint32_t i, uint32_t more)
 	p.bth.psn = wire_psn_add(s->m->psn, i);
 	/* the last packet, and at the window's intervals */
 	p.bth.ack_request = s->qp->type != IBV_QPT_UC &&
-			    (i + more == n || window_needs_ackreq(s->window));
+			    (i + more == n || s->window->repeats ||
+			     window_needs_ackreq(s->window));
 	to = port_add(s->port, &s->path, &p);
 	if (to && !sending_fill(s, to, p.length)) {
 		port_drop(s->port);
@@ -164,13 +161,17 @@ static bool sending_message(struct sending *s, struct wire_requester *r)
 	struct wire_window *w = &r->window;
 	uint32_t i = (w->next - s->m->psn) & WIRE_PSN_MASK, n;
 	uint32_t room = window_room(w), left = s->m->packets - i;
+	const bool begins = !w->repeats;
 
 	n = room < left ? room : left;
 	if (message_fetches(s->w)) {
 		n = fetch_packets(s->qp, s->w, s->m, i);
+		if (w->repeats && !w->recovers && n > room)
+			n = room; /* the packets that are missing */
 		if (!sending_packet(s, i, n))
 			return false;
-		fetch_begin(s->qp, r, wire_psn_add(s->m->psn, i), n);
+		if (begins)
+			fetch_begin(s->qp, r, wire_psn_add(s->m->psn, i), n);
 		return true;
 	}
 	if (n > s->room)
@@ -190,21 +191,25 @@ bool requester_may_send(const struct urxe_qp *qp, struct wire_requester *r)
 	    !window_room(&r->window) || (r->failed && r->at == r->failed_at))
 		return false;
 	w = sq_slot(&qp->sq, r->at);
-	return !message_fetches(w) || fetch_has_room(qp, r, w);
+	return !message_fetches(w) || r->window.repeats ||
+	       fetch_has_room(qp, r, w);
 }
 
 /*
- * Send the rest of the message at r->at, as far as allowed now.  Returns
- * false on error.
+ * Send the rest of the message at r->at, as far as allowed now, but only up
+ * to the end of a repetition.  Returns false on error.
  */
 static bool send_message(struct urxe_qp *qp, struct wire_requester *r,
 			 struct sending *s)
 {
+	const bool repeats = r->window.repeats;
+
 	s->w = sq_slot(&qp->sq, r->at);
 	s->m = message_at(r, r->at);
 	if (!sending_gather(s, (r->window.next - s->m->psn) & WIRE_PSN_MASK))
 		return false;
-	while (s->room && r->window.next != message_end(r, r->at) &&
+	while (s->room && r->window.repeats == repeats &&
+	       wire_psn_before(r->window.next, message_end(r, r->at)) &&
 	       requester_may_send(qp, r))
 		if (!sending_message(s, r))
 			return false;
@@ -222,11 +227,14 @@ static void send_all(struct urxe_qp *qp, struct wire_requester *r,
 		     struct sending *s)
 {
 	for (requester_skip_sent(r); s->room && requester_may_send(qp, r);
-	     requester_skip_sent(r))
+	     requester_skip_sent(r)) {
 		if (!send_message(qp, r, s)) {
 			r->failed = IBV_WC_LOC_PROT_ERR;
 			r->failed_at = r->at;
 		}
+		if (unlikely(r->has_gaps) && !r->window.repeats)
+			fetch_next_gap(qp, r);
+	}
 }
 
 /*
@@ -242,15 +250,29 @@ uint64_t requester_timeout(const struct urxe_qp *qp,
 	return retry_ack_ns(qp->attr.timeout) << (tries < 2 ? tries : 2);
 }
 
+/* Return when to send the next probe; 0: never. */
+static uint64_t probe_time(const struct wire_requester *r, uint64_t now)
+{
+	const uint64_t at = now + (rtt_probe_after(&r->rtt) << r->probes);
+
+	return r->left && r->probes < PROBES && at < r->deadline ? at : 0;
+}
+
 void requester_arm(const struct urxe_qp *qp, struct wire_requester *r,
 		   bool anew)
 {
-	uint64_t period = requester_timeout(qp, r);
+	uint64_t period = requester_timeout(qp, r), now;
 
-	if (window_is_quiet(&r->window) || !period || qp->type == IBV_QPT_UC)
-		r->deadline = 0;
-	else if (anew || !r->deadline)
-		r->deadline = clock_now() + period;
+	if (window_is_quiet(&r->window) || !period || qp->type == IBV_QPT_UC) {
+		r->deadline = r->probe_at = 0;
+	} else if (anew || !r->deadline || (r->probes && !r->probe_at)) {
+		now = clock_now();
+		if (anew)
+			rtt_answered(&r->rtt, r->window.una, now);
+		if (anew || !r->deadline)
+			r->deadline = now + period;
+		r->probe_at = probe_time(r, now);
+	}
 }
 
 /* UC: send as the pace of the port allows.  No response is expected. */
@@ -270,6 +292,7 @@ static void send_paced(struct urxe_qp *qp, struct wire_requester *r,
 void requester_send(struct urxe_qp *qp, struct wire_requester *r)
 {
 	struct sending s = { .qp = qp, .window = &r->window };
+	const uint32_t high = r->window.high;
 	int err = 0;
 
 	requester_skip_sent(r);
@@ -293,5 +316,7 @@ void requester_send(struct urxe_qp *qp, struct wire_requester *r)
 	if (qp->type == IBV_QPT_UC)
 		window_answered(&r->window, r->window.next);
 	r->unsent = err; /* the reason if no response arrives */
+	if (!r->rtt.sent_at && r->window.high != high && qp->type != IBV_QPT_UC)
+		rtt_begin(&r->rtt, high, clock_now());
 	requester_arm(qp, r, false);
 }

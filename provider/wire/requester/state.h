@@ -4,6 +4,7 @@
  *
  *	roce_requester.c	the transport: begins WRs, checks timers
  *	send.c			builds and sends packets
+ *	fetch.c			outstanding fetches
  *	answer.c		processes responses, retransmits
  *
  * All functions are called with qp->lock held, by a poster, a poller or the
@@ -15,10 +16,13 @@
 #include "engine/qp/wqe.h"
 #include "wire/socket/count.h"
 #include "wire/socket/inbox.h"
+#include "early.h"
 #include "roce_requester.h"
+#include "rtt.h"
 #include "window.h"
 
 #define FETCHES_MAX URXE_MAX_RD_ATOM
+#define PROBES 3u
 
 /*
  * PSNs of the WR in a send-queue slot.  A WR with 0 packets is executed, or
@@ -45,12 +49,23 @@ struct wire_requester {
 	struct fetch fetch[FETCHES_MAX];
 	uint32_t first, fetches;
 	uint64_t fetched; /* bytes that their responses carry */
+	struct early early; /* responses behind one that is missing */
+	/*
+	 * The gaps between them, up to gaps_end, are requested again, those
+	 * before `gap` already (has_gaps).  gaps_asked: una is before
+	 * gaps_end.
+	 */
+	uint32_t gap, gaps_end; /* PSNs */
+	bool has_gaps, gaps_asked;
 	uint32_t socket_bytes; /* that the socket's buffer takes */
 	uint64_t deadline; /* retransmission timer; 0: not running */
+	uint64_t probe_at; /* next probe (requester_probe); 0: none */
+	struct wire_rtt rtt;
 	uint64_t rnr_until; /* end of the RNR wait; 0: none */
 	int unsent; /* the error if packets could not be sent, -errno or 0 */
 	uint64_t paced_until; /* UC: no packet is sent before; 0: none */
 	uint8_t left, rnr_left; /* retries left */
+	uint8_t probes; /* sent since una advanced */
 	bool waits; /* the wait is shown in qp->sh->wait */
 	bool gone_back; /* already retransmitted for this una */
 	uint32_t retransmits; /* retransmissions since una advanced */
@@ -79,6 +94,8 @@ static inline void fetch_forget(struct wire_requester *r)
 {
 	r->fetches = 0;
 	r->fetched = 0;
+	r->has_gaps = r->gaps_asked = false;
+	early_clear(&r->early);
 }
 
 static inline void counted(const struct urxe_qp *qp, enum urxe_counter which)
@@ -91,6 +108,27 @@ static inline bool message_is_send(const struct urxe_wqe *w)
 	return w->opcode == IBV_WR_SEND || w->opcode == IBV_WR_SEND_WITH_IMM ||
 	       w->opcode == IBV_WR_SEND_WITH_INV;
 }
+
+/* fetch.c */
+
+/* Record that a request for `packets` packets of data from psn on was sent. */
+void fetch_begin(const struct urxe_qp *qp, struct wire_requester *r,
+		 uint32_t psn, uint32_t packets);
+/* The oldest fetch is complete. */
+void fetch_end(const struct urxe_qp *qp, struct wire_requester *r);
+/*
+ * Request again what is missing: the gaps up to the last response that is
+ * stored, or the rest of the oldest fetch.  Returns false if una is not in a
+ * fetch.
+ */
+bool fetch_again(struct urxe_qp *qp, struct wire_requester *r);
+/*
+ * The same for the gaps behind those that were requested, once for each.
+ * Returns false if all of those are filled.
+ */
+bool fetch_more_gaps(struct urxe_qp *qp, struct wire_requester *r);
+/* Set the window to the next gap, if there is one. */
+void fetch_next_gap(struct urxe_qp *qp, struct wire_requester *r);
 
 /* send.c */
 
@@ -109,7 +147,8 @@ void requester_skip_sent(struct wire_requester *r);
 uint64_t requester_timeout(const struct urxe_qp *qp,
 			   const struct wire_requester *r);
 /*
- * Start or stop the retransmission timer.  anew: restart it if it is running.
+ * Start or stop the retransmission timer and that of the probes.  anew:
+ * restart them if they are running.
  */
 void requester_arm(const struct urxe_qp *qp, struct wire_requester *r,
 		   bool anew);
@@ -123,5 +162,11 @@ void requester_tries_begin(const struct urxe_qp *qp, struct wire_requester *r);
  * with IBV_WC_RETRY_EXC_ERR and the QP enters the error state.
  */
 void requester_retransmit(struct urxe_qp *qp, struct wire_requester *r);
+/*
+ * Retransmit before the timeout, since a round trip should be over: the last
+ * packets before a pause, or their ACK, may be lost, which no NAK tells.  It
+ * is not one of retry_cnt.  At most PROBES are sent; the last one goes back.
+ */
+void requester_probe(struct urxe_qp *qp, struct wire_requester *r);
 /* Process all responses in the inbox. */
 void requester_take(struct urxe_qp *qp, struct wire_requester *r);

@@ -8,8 +8,8 @@ void window_begin(struct wire_window *w, uint32_t psn)
 	w->una = w->next = w->high = w->end = psn;
 	if (!w->size)
 		w->size = WINDOW_FIRST;
-	w->answered = w->since_ackreq = 0;
-	w->cut = false;
+	w->answered = w->resent = w->since_ackreq = 0;
+	w->cut = w->recovers = w->repeats = false;
 }
 
 uint32_t window_extend(struct wire_window *w, uint32_t n)
@@ -28,7 +28,7 @@ static uint32_t between(uint32_t from, uint32_t to)
 uint32_t window_room(const struct wire_window *w)
 {
 	uint32_t out = between(w->una, w->next);
-	uint32_t left = between(w->next, w->end);
+	uint32_t left = between(w->next, w->repeats ? w->until : w->end);
 	uint32_t room = out < w->size ? w->size - out : 0;
 
 	return left < room ? left : room;
@@ -42,10 +42,27 @@ bool window_needs_ackreq(const struct wire_window *w)
 	       (half < WINDOW_ACKREQ ? half : WINDOW_ACKREQ);
 }
 
+/* If the last packet is repeated, continue with others. */
+static void window_resume(struct wire_window *w)
+{
+	if (!w->repeats || wire_psn_before(w->next, w->until))
+		return;
+	w->repeats = false;
+	if (wire_psn_before(w->next, w->resume))
+		w->next = w->resume;
+}
+
 void window_sent(struct wire_window *w, uint32_t n, bool asked)
 {
 	w->since_ackreq = asked ? 0 : w->since_ackreq + n;
 	w->next = wire_psn_add(w->next, n);
+	if (w->repeats) {
+		w->resent += w->recovers; /* not for lost responses */
+		/* a fetch is requested as a whole */
+		if (wire_psn_before(w->until, w->next))
+			w->until = w->next;
+		window_resume(w);
+	}
 	if (between(w->una, w->high) < between(w->una, w->next))
 		w->high = w->next;
 }
@@ -58,10 +75,23 @@ bool window_has(const struct wire_window *w, uint32_t psn)
 static void window_grow(struct wire_window *w, uint32_t n)
 {
 	w->answered += n;
-	if (w->answered < w->size || w->size >= WINDOW_MAX)
+	if (w->answered < w->size)
 		return;
-	w->answered = 0;
-	w->size++;
+	if (w->resent > WINDOW_LOSSES(w->answered))
+		window_go_slow(w);
+	else if (w->size < WINDOW_MAX)
+		w->size++;
+	w->answered = w->resent = 0;
+}
+
+/* Packets up to una are acknowledged.  What does that say of the responder? */
+static void window_learn(struct wire_window *w)
+{
+	if (w->nacked && wire_psn_before(w->until, w->recover) &&
+	    wire_psn_before(w->until, w->una))
+		w->buffers = true;
+	if (!wire_psn_before(w->una, w->recover))
+		w->recovers = false;
 }
 
 bool window_answered(struct wire_window *w, uint32_t psn)
@@ -74,8 +104,11 @@ bool window_answered(struct wire_window *w, uint32_t psn)
 	if (n > between(w->una, w->next))
 		w->next = psn;
 	w->una = psn;
+	window_resume(w);
 	if (w->cut && !wire_psn_before(psn, w->cut_at))
 		w->cut = false;
+	if (w->recovers)
+		window_learn(w);
 	window_grow(w, n);
 	return true;
 }
@@ -92,7 +125,66 @@ void window_go_slow(struct wire_window *w)
 void window_go_back(struct wire_window *w, bool lost)
 {
 	w->next = w->una;
-	w->answered = w->since_ackreq = 0;
+	w->answered = w->resent = w->since_ackreq = 0;
+	w->recovers = w->repeats = false;
 	if (lost)
 		window_go_slow(w);
+}
+
+void window_repeat(struct wire_window *w, uint32_t from, uint32_t to)
+{
+	if (!w->repeats)
+		w->resume = w->next;
+	w->next = from;
+	w->until = to;
+	w->repeats = true;
+	w->recovers = false;
+}
+
+/* Repeat w->burst packets from una on, if so many are outstanding. */
+static void window_recover_burst(struct wire_window *w)
+{
+	const uint32_t out = between(w->una, w->repeats ? w->resume : w->next);
+
+	window_repeat(w, w->una,
+		      wire_psn_add(w->una, w->burst < out ? w->burst : out));
+	w->recovers = true;
+}
+
+bool window_recover(struct wire_window *w, bool nacked)
+{
+	if ((window_is_quiet(w) && !w->repeats) ||
+	    (!w->buffers && w->trials == WINDOW_TRIALS)) {
+		window_go_back(w, true);
+		return false;
+	}
+	w->burst = 1;
+	w->nacked = nacked;
+	w->trials += nacked && !w->buffers;
+	window_recover_burst(w);
+	w->recover = w->resume;
+	return true;
+}
+
+bool window_recover_more(struct wire_window *w)
+{
+	if (!w->recovers || wire_psn_before(w->una, w->until))
+		return false;
+	if (w->una != w->until) {
+		w->burst = 1;
+	} else if (w->buffers) {
+		w->burst = w->burst < WINDOW_BURST ? 2 * w->burst : w->burst;
+	} else {
+		window_go_back(w, true);
+		return true;
+	}
+	window_recover_burst(w);
+	return true;
+}
+
+void window_give_up(struct wire_window *w)
+{
+	w->buffers = false;
+	w->trials = 0;
+	window_go_back(w, true);
 }

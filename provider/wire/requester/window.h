@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Send window of a requester: go-back-N with additive increase and
+ * Send window of a requester: retransmission, with additive increase and
  * multiplicative decrease (AIMD) (IB 9.7.5.1).  These functions neither send
  * nor wait.  The caller holds qp->lock.
  *
@@ -9,8 +9,27 @@
  *
  * No PSN from `high` on was ever sent; a response to one is not valid.
  *
- * The window grows by one packet for each window that is acknowledged.  A
- * loss halves it, once for all packets outstanding at that time.
+ * Retransmission: go-back-N repeats all packets from una on.  A responder may
+ * instead buffer the packets behind a lost one, as urxe's does
+ * (responder/reorder.h), and only the lost one is needed.  The requester finds
+ * out: after a loss it repeats `burst` packets, at first one, and continues at
+ * `resume`.  Recovery ends when `recover` is acknowledged.  Until then, as in
+ * TCP's NewReno (RFC 6582), each acknowledgement shows the next loss:
+ *
+ *	una after it	the responder		then are repeated
+ *	before `until`	executes them		nothing yet
+ *	until		may not buffer		all, or if it has buffered
+ *						before, a burst twice as long
+ *	later		has buffered		one packet
+ *
+ * After WINDOW_TRIALS recoveries without a sign of a buffer, only go-back-N
+ * is used.
+ *
+ * The window grows by one packet for each window that is acknowledged.  It is
+ * halved by a CNP, by go-back-N, and if more than WINDOW_LOSSES of a window
+ * were retransmitted.  Fewer losses are no sign of congestion: a responder
+ * that buffers sends CNPs when its socket overflows.  It is halved once for
+ * all packets outstanding at that time.
  *
  * AckReq is set often enough that fewer than half of a window of packets
  * follow the last one that has it.  A full window therefore always contains a
@@ -29,14 +48,25 @@
 #define WINDOW_MIN 4u
 #define WINDOW_MAX 256u
 #define WINDOW_ACKREQ 32u /* most packets without AckReq */
+#define WINDOW_BURST 64u
+#define WINDOW_TRIALS 3u
+#define WINDOW_LOSSES(packets) ((packets) / 5)
 
 struct wire_window {
 	uint32_t una, next, high, end; /* PSNs */
 	uint32_t size; /* packets */
 	uint32_t answered; /* packets acknowledged since it grew last */
+	uint32_t resent; /* packets retransmitted since then */
 	uint32_t since_ackreq; /* packets sent since the last AckReq */
 	uint32_t cut_at; /* no further cut until this PSN is acknowledged */
 	bool cut;
+	/* Recovery: PSNs */
+	uint32_t until, resume, recover;
+	uint32_t burst; /* packets that are repeated at once */
+	uint8_t trials;
+	bool buffers; /* the responder was seen to buffer packets */
+	bool recovers, nacked; /* in recovery; that a NAK has begun */
+	bool repeats; /* next is before `until`, to be set to `resume` there */
 };
 
 /* Empty the window; the next PSN is psn. */
@@ -70,6 +100,28 @@ bool window_answered(struct wire_window *w, uint32_t psn);
 
 /* Return to una for retransmission; lost: because packets were lost. */
 void window_go_back(struct wire_window *w, bool lost);
+
+/*
+ * Packet una is lost, as a sequence NAK says (@nacked) or a probe is to find
+ * out.  Repeat it alone and return true, or go back and return false if the
+ * responder is not expected to buffer packets.
+ */
+bool window_recover(struct wire_window *w, bool nacked);
+
+/*
+ * Packets were acknowledged.  Return true if others are repeated to end the
+ * recovery; !w->recovers then: all are.
+ */
+bool window_recover_more(struct wire_window *w);
+
+/*
+ * Repeat the packets from PSN `from` up to PSN `to`, which were sent, then
+ * continue where next is now.  This is no recovery.
+ */
+void window_repeat(struct wire_window *w, uint32_t from, uint32_t to);
+
+/* No repetition was of use: go back, and forget what was learned. */
+void window_give_up(struct wire_window *w);
 
 /* Halve the window because of congestion (CNP). */
 void window_go_slow(struct wire_window *w);

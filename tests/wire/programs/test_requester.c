@@ -114,28 +114,31 @@ START_TEST(reads)
 }
 END_TEST
 
-/* After a lost packet of a READ response, the requester asks for the rest. */
-START_TEST(rest_of_lost_read_response)
+/*
+ * A packet of a READ response is lost.  The requester asks for it only, and
+ * uses those behind it.
+ */
+START_TEST(lost_read_response)
 {
 	struct opts o = wire_opts();
 	const struct wire_packet *p;
 	static char bytes[4096];
+	uint32_t i;
 
-	memset(bytes, 0x5a, sizeof(bytes));
+	for (i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (char)(i * 7 + i / 256);
 	open_to_peer(&o);
 	post_op(IBV_WR_RDMA_READ, 1, 0, 4096);
 	take(WIRE_READ_REQUEST, PSN);
 	data(WIRE_READ_FIRST, PSN, bytes, 1024);
-	data(WIRE_READ_MIDDLE, PSN + 2, bytes, 1024);
-	data(WIRE_READ_LAST, PSN + 3, bytes, 1024);
+	data(WIRE_READ_MIDDLE, PSN + 2, bytes + 2048, 1024);
+	data(WIRE_READ_LAST, PSN + 3, bytes + 3072, 1024);
 	expect_none(n.scq, QUIET_MS);
 	p = take(WIRE_READ_REQUEST, PSN + 1);
 	ck_assert_uint_eq(p->reth.addr, ADDR + 1024);
-	ck_assert_uint_eq(p->reth.length, 3072);
+	ck_assert_uint_eq(p->reth.length, 1024);
 	take_none();
-	data(WIRE_READ_FIRST, PSN + 1, bytes, 1024);
-	data(WIRE_READ_MIDDLE, PSN + 2, bytes, 1024);
-	data(WIRE_READ_LAST, PSN + 3, bytes, 1024);
+	data(WIRE_READ_ONLY, PSN + 1, bytes + 1024, 1024);
 	expect_ok(n.scq, 1, IBV_WC_RDMA_READ);
 	ck_assert(has(bytes, 0, 4096));
 	close_peer();
@@ -145,48 +148,56 @@ END_TEST
 /*
  * A long READ becomes several requests.  A retransmitted request ends where
  * the original ended, because the responder may not have received a request
- * for what follows (IB 9.7.5.1.3).
+ * for what follows (IB 9.7.5.1.3).  Each response that is missing is requested
+ * once, in order.
  */
 START_TEST(long_read)
 {
+	static const uint32_t lost[] = { 5, 9, 10, 30, 31, 32, 40 };
 	struct opts o = wire_opts();
-	static char bytes[1024];
-	uint32_t i;
+	static char bytes[80 << 10];
+	const struct wire_packet *p;
+	uint32_t i, next = 0;
 
+	for (i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (char)(i * 7 + i / 256);
 	o.size = 1 << 18;
 	open_to_peer(&o);
-	post_op(IBV_WR_RDMA_READ, 1, 0, 80 << 10);
+	post_op(IBV_WR_RDMA_READ, 1, 0, sizeof(bytes));
 	ck_assert_uint_eq(take(WIRE_READ_REQUEST, PSN)->reth.length, 32 << 10);
 	ck_assert_uint_eq(take(WIRE_READ_REQUEST, PSN + 32)->reth.length,
 			  32 << 10);
 	ck_assert_uint_eq(take(WIRE_READ_REQUEST, PSN + 64)->reth.length,
 			  16 << 10);
-	for (i = 0; i < 7; i++)
-		if (i != 5)
-			data(i ? WIRE_READ_MIDDLE : WIRE_READ_FIRST, PSN + i,
-			     bytes, sizeof(bytes));
-	expect_none(n.scq, QUIET_MS);
-	ck_assert_uint_eq(take(WIRE_READ_REQUEST, PSN + 5)->reth.length,
-			  27 << 10);
-	ck_assert_uint_eq(take(WIRE_READ_REQUEST, PSN + 32)->reth.length,
-			  32 << 10);
-	/* the window was halved: it has no room for the third request */
-	for (i = 5; i < 80; i++) {
-		if (i == 64) {
-			expect_none(n.scq, QUIET_MS);
-			take(WIRE_READ_REQUEST, PSN + 64);
+	for (i = 0; i < 80; i++) {
+		if (i == lost[next]) {
+			next += next < sizeof(lost) / sizeof(lost[0]) - 1;
+			continue;
 		}
-		data(i % 32 ? WIRE_READ_MIDDLE : WIRE_READ_FIRST, PSN + i,
-		     bytes, sizeof(bytes));
+		data(WIRE_READ_MIDDLE, PSN + i, bytes + 1024 * i, 1024);
+	}
+	for (next = 0; next < sizeof(lost) / sizeof(lost[0]); next++) {
+		expect_none(n.scq, QUIET_MS);
+		p = take(WIRE_READ_REQUEST, PSN + lost[next]);
+		ck_assert_uint_eq(p->reth.addr, ADDR + 1024 * lost[next]);
+		i = lost[next];
+		/* those that are missing up to the end of the request */
+		if (i == 9 || i == 30)
+			next++;
+		ck_assert_uint_eq(p->reth.length, 1024 * (lost[next] - i + 1));
+		for (; i <= lost[next]; i++)
+			data(WIRE_READ_MIDDLE, PSN + i, bytes + 1024 * i, 1024);
 	}
 	expect_ok(n.scq, 1, IBV_WC_RDMA_READ);
+	take_none();
+	ck_assert(has(bytes, 0, sizeof(bytes)));
 	close_peer();
 }
 END_TEST
 
 /*
  * An ACK for a request after a READ means that the READ response was lost.
- * The READ and all that follows it are retransmitted (go-back-N).
+ * The READ is requested again.
  */
 START_TEST(ack_instead_of_read_response)
 {
@@ -204,7 +215,7 @@ START_TEST(ack_instead_of_read_response)
 	ack(PSN + 2);
 	expect_ok(n.scq, 1, IBV_WC_SEND);
 	take(WIRE_READ_REQUEST, PSN + 1);
-	take(WIRE_SEND_ONLY, PSN + 2);
+	take_none();
 	data(WIRE_READ_ONLY, PSN + 1, bytes, 1024);
 	expect_ok(n.scq, 2, IBV_WC_RDMA_READ);
 	ack(PSN + 2);
@@ -315,29 +326,142 @@ START_TEST(many_reads)
 }
 END_TEST
 
+/* Post count SENDs from PSN + first on, and receive their packets. */
+static void send_some(uint32_t first, uint32_t count)
+{
+	uint32_t i;
+
+	for (i = first; i < first + count; i++) {
+		post_op(IBV_WR_SEND, i, 0, 10);
+		take(WIRE_SEND_ONLY, PSN + i);
+	}
+}
+
+/* The packets from PSN + first to PSN + end - 1 are retransmitted, no more. */
+static void take_again(uint32_t first, uint32_t end)
+{
+	expect_none(n.scq, QUIET_MS);
+	for (; first < end; first++)
+		ck_assert(take(WIRE_SEND_ONLY, PSN + first)->bth.ack_request);
+	take_none();
+}
+
+static void sent(uint32_t first, uint32_t end)
+{
+	for (; first < end; first++)
+		expect_ok(n.scq, first, IBV_WC_SEND);
+}
+
 /*
- * After a sequence NAK, all packets from the missing one on are retransmitted
- * (go-back-N).
+ * After a sequence NAK, the missing packet is retransmitted, and when its ACK
+ * shows that the others were not buffered, all that follow (go-back-N).  After
+ * three times, all are retransmitted at once.
  */
 START_TEST(go_back_n)
 {
 	struct opts o = wire_opts();
-	int i;
+	uint32_t i;
 
 	open_to_peer(&o);
-	for (i = 0; i < 4; i++) {
-		post_op(IBV_WR_SEND, (uint64_t)i, 0, 10);
-		take(WIRE_SEND_ONLY, PSN + (uint32_t)i);
+	for (i = 0; i < 12; i += 4) {
+		send_some(i, 4);
+		nak(PSN + i + 1, WIRE_NAK_SEQUENCE);
+		sent(i, i + 1);
+		take_again(i + 1, i + 2);
+		ack(PSN + i + 1);
+		sent(i + 1, i + 2);
+		take_again(i + 2, i + 4);
+		ack(PSN + i + 3);
+		sent(i + 2, i + 4);
 	}
+	send_some(12, 4);
+	nak(PSN + 13, WIRE_NAK_SEQUENCE);
+	sent(12, 13);
+	take_again(13, 16);
+	ack(PSN + 15);
+	sent(13, 16);
+	close_peer();
+}
+END_TEST
+
+/* A responder buffers the packets behind a lost one: see requester/window.h. */
+START_TEST(selective)
+{
+	struct opts o = wire_opts();
+
+	open_to_peer(&o);
+	/* 1 and 3 are lost */
+	send_some(0, 6);
 	nak(PSN + 1, WIRE_NAK_SEQUENCE);
-	expect_ok(n.scq, 0, IBV_WC_SEND);
-	expect_none(n.scq, QUIET_MS);
-	for (i = 1; i < 4; i++)
-		take(WIRE_SEND_ONLY, PSN + (uint32_t)i);
+	sent(0, 1);
+	take_again(1, 2);
+	nak(PSN + 3, WIRE_NAK_SEQUENCE);
+	sent(1, 3);
+	take_again(3, 4);
+	ack(PSN + 5);
+	sent(3, 6);
+	take_again(6, 6);
+	/* 6 to 12 are lost */
+	send_some(6, 9);
+	nak(PSN + 6, WIRE_NAK_SEQUENCE);
+	take_again(6, 7);
+	ack(PSN + 6);
+	sent(6, 7);
+	take_again(7, 9);
+	ack(PSN + 7); /* the other one may be on the way */
+	sent(7, 8);
+	take_again(8, 8);
+	ack(PSN + 8);
+	sent(8, 9);
+	take_again(9, 13);
+	send_some(15, 1);
+	ack(PSN + 15);
+	sent(9, 16);
+	close_peer();
+}
+END_TEST
+
+/* The same with READs: the requests are retransmitted, or their responses. */
+START_TEST(selective_reads)
+{
+	struct opts o = wire_opts();
+	static char bytes[1024];
+	uint32_t i;
+
+	memset(bytes, 0x5a, sizeof(bytes));
+	open_to_peer(&o);
+	send_some(0, 3);
+	nak(PSN, WIRE_NAK_SEQUENCE);
+	take_again(0, 1);
+	ack(PSN + 2);
+	sent(0, 3);
+	/* request 4 and response 6 are lost */
+	post_op(IBV_WR_SEND, 3, 0, 10);
+	for (i = 4; i < 8; i++)
+		post_op(IBV_WR_RDMA_READ, i, i * 1024, 1024);
+	post_op(IBV_WR_SEND, 8, 0, 10);
+	take(WIRE_SEND_ONLY, PSN + 3);
+	for (i = 4; i < 8; i++)
+		take(WIRE_READ_REQUEST, PSN + i);
+	take(WIRE_SEND_ONLY, PSN + 8);
+	nak(PSN + 4, WIRE_NAK_SEQUENCE);
+	sent(3, 4);
+	take(WIRE_READ_REQUEST, PSN + 4);
 	take_none();
-	ack(PSN + 3);
-	for (i = 1; i < 4; i++)
-		expect_ok(n.scq, (uint64_t)i, IBV_WC_SEND);
+	for (i = 4; i < 8; i++)
+		if (i != 6)
+			data(WIRE_READ_ONLY, PSN + i, bytes, 1024);
+	ack(PSN + 8);
+	expect_ok(n.scq, 4, IBV_WC_RDMA_READ);
+	expect_ok(n.scq, 5, IBV_WC_RDMA_READ);
+	take(WIRE_READ_REQUEST, PSN + 6);
+	take_none();
+	data(WIRE_READ_ONLY, PSN + 6, bytes, 1024);
+	expect_ok(n.scq, 6, IBV_WC_RDMA_READ);
+	expect_ok(n.scq, 7, IBV_WC_RDMA_READ);
+	ck_assert(has(bytes, 7 * 1024, 1024));
+	ack(PSN + 8);
+	sent(8, 9);
 	close_peer();
 }
 END_TEST
@@ -446,6 +570,8 @@ START_TEST(psn_wraps_in_message)
 	for (i = 2; i < 6; i++) {
 		ck_assert_uint_eq(take_any()->bth.psn, wire_psn_add(o.psn, i));
 		ck_assert(has(peer.got.packet.payload, i * 256, 256));
+		if (i == 2)
+			ack(wire_psn_add(o.psn, 2));
 	}
 	ack(wire_psn_add(o.psn, 5));
 	expect_ok(n.scq, 1, IBV_WC_SEND);
@@ -565,7 +691,7 @@ int main(void)
 	add(s, sends);
 	add(s, writes);
 	add(s, reads);
-	add(s, rest_of_lost_read_response);
+	add(s, lost_read_response);
 	add(s, long_read);
 	add(s, ack_instead_of_read_response);
 	add(s, atomics);
@@ -573,6 +699,8 @@ int main(void)
 	add(s, many_reads);
 	add(s, larger_inbox);
 	add(s, go_back_n);
+	add(s, selective);
+	add(s, selective_reads);
 	add(s, window_limit);
 	add(s, small_window);
 	add(s, invalid_responses_ignored);

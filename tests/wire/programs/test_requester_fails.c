@@ -289,7 +289,6 @@ START_TEST(mr_deregistered_before_retransmission)
 	nak(PSN, WIRE_NAK_SEQUENCE);
 	expect_none(n.scq, QUIET_MS);
 	take(WIRE_SEND_ONLY, PSN);
-	take(WIRE_SEND_ONLY, PSN + 1);
 	take_none();
 	nak(PSN + 1, WIRE_NAK_SEQUENCE);
 	expect_ok(n.scq, 1, IBV_WC_SEND);
@@ -434,9 +433,7 @@ START_TEST(packet_faults)
 	}
 	nak(PSN + 2, WIRE_NAK_SEQUENCE);
 	/* the retransmission, and last the delayed packet */
-	do
-		p = take_sound();
-	while (p->bth.psn != PSN + 5);
+	ck_assert_uint_eq(take_sound()->bth.psn, PSN + 2);
 	if (strstr(rules[_i].rule, "LATE")) {
 		p = take_sound();
 		ck_assert_uint_eq(p->bth.psn, PSN + 2);

@@ -26,7 +26,7 @@
 START_TEST(retry_counters)
 {
 	struct counted c[] = {
-		{ .name = "sent_pkts", .by = 3 + 2 + 1 + 1 },
+		{ .name = "sent_pkts", .by = 3 + 1 + 1 + 1 },
 		{ .name = "rcvd_pkts", .by = 6 },
 		{ .name = "rcvd_seq_err", .by = 1 },
 		{ .name = "completer_retry_err", .by = 1 },
@@ -53,7 +53,6 @@ START_TEST(retry_counters)
 	expect_ok(n.scq, 0, IBV_WC_SEND);
 	expect_none(n.scq, QUIET_MS);
 	take(WIRE_SEND_ONLY, PSN + 1);
-	take(WIRE_SEND_ONLY, PSN + 2);
 	p = answer(WIRE_CNP_OPCODE, 0, 0);
 	give(&p);
 	ack(PSN + 2);
@@ -152,13 +151,11 @@ START_TEST(waits_for_an_ack)
 	expect_none(n.scq, QUIET_MS);
 	take(WIRE_SEND_FIRST, PSN);
 	why_says("(4 packets are outstanding; retransmitted 1 time)");
-	for (i = 1; i < 4; i++)
-		take(i % 2 ? WIRE_SEND_LAST : WIRE_SEND_FIRST,
-		     PSN + (uint32_t)i);
 	ack(PSN + 1);
 	expect_ok(n.scq, 77, IBV_WC_SEND);
 	why_says("SEND wr_id 78 waits for an ACK of QP 0xabcdef of 10.91.0.2 "
-		 "from PSN 0x123458 on (2 packets are outstanding)\n");
+		 "from PSN 0x123458 on (2 packets are outstanding; "
+		 "retransmitted 1 time)\n");
 	ack(PSN + 3);
 	expect_ok(n.scq, 78, IBV_WC_SEND);
 	why_says("nothing stalls");
