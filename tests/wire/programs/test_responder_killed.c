@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The socket owner is killed when it has written a completion for another
- * process, and not yet raised its event: ptrace(2) stops it when it is about
- * to send the ACK, which is in between.
+ * The socket owner is killed or stopped while it executes a packet for another
+ * process.  ptrace(2) stops it in a system call that is in between.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -43,8 +42,11 @@ static bool trace(pid_t pid)
 	return done;
 }
 
-/* Kill the process when a thread of it is about to send packets. */
-static void kill_before_sending(pid_t pid)
+/*
+ * Stop a thread of the traced processes when it begins the system call.
+ * Returns the thread.
+ */
+static pid_t stop_before(long call)
 {
 	struct __ptrace_syscall_info info;
 	int status;
@@ -59,14 +61,23 @@ static void kill_before_sending(pid_t pid)
 			ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info),
 			       &info);
 		if (info.op == PTRACE_SYSCALL_INFO_ENTRY &&
-		    info.entry.nr == SYS_sendmmsg)
+		    (long)info.entry.nr == call)
 			break;
 	} while (!ptrace(PTRACE_SYSCALL, tid, 0, 0));
+	return tid;
+}
+
+static void kill_traced(pid_t pid)
+{
 	ck_assert_int_eq(kill(pid, SIGKILL), 0);
 	while (waitpid(-1, NULL, __WALL) > 0)
 		;
 }
 
+/*
+ * It has written a completion, and not yet raised its event: it is about to
+ * send the ACK.
+ */
 START_TEST(killed_before_the_event)
 {
 	struct ibv_comp_channel *channel;
@@ -87,7 +98,8 @@ START_TEST(killed_before_the_event)
 	ck_assert_int_eq(ibv_req_notify_cq(cq, 0), 0);
 	if (trace(pid)) {
 		say_send(qp, WIRE_SEND_ONLY, PSN, 0, 9);
-		kill_before_sending(pid);
+		stop_before(SYS_sendmmsg);
+		kill_traced(pid);
 		p.fd = channel->fd;
 		ck_assert_msg(poll(&p, 1, WAIT_MS) == 1, "no event");
 		ck_assert_int_eq(ibv_get_cq_event(channel, &of, &context), 0);
@@ -106,11 +118,63 @@ START_TEST(killed_before_the_event)
 }
 END_TEST
 
+/* Send the WRITE until it is acknowledged. */
+static void write_until_acked(const struct ibv_qp *qp, uint32_t n)
+{
+	struct wire_packet p;
+
+	do
+		say_rdma(qp, WIRE_WRITE_ONLY, PSN, mr->rkey, n, n);
+	while (!receive_within(&p, QUIET_MS));
+	ck_assert_uint_eq(p.bth.opcode, WIRE_ACKNOWLEDGE);
+	ck_assert_uint_eq(p.aeth.syndrome, WIRE_ACK);
+	ck_assert_uint_eq(p.bth.psn, PSN);
+	while (receive_within(&p, QUIET_MS))
+		;
+}
+
+/*
+ * The socket owner is stopped in the middle of a packet.  This process takes
+ * over, and serves all QPs but the one of that packet until the other process
+ * continues.
+ */
+START_TEST(stopped_in_a_packet)
+{
+	const pid_t pid = start_owner();
+	struct ibv_qp *qp, *other;
+	pid_t tid;
+
+	setup();
+	qp = make_qp(IBV_QPT_RC);
+	other = make_qp(IBV_QPT_RC);
+	if (trace(pid)) {
+		say_rdma(qp, WIRE_WRITE_ONLY, PSN, mr->rkey, 9, 9);
+		tid = stop_before(SYS_process_vm_writev);
+		write_until_acked(other, 0);
+		say_rdma(qp, WIRE_WRITE_ONLY, PSN, mr->rkey, 9, 9);
+		silence();
+		ck_assert(!buf[1]);
+		ck_assert_int_eq(ptrace(PTRACE_DETACH, tid, 0, 0), 0);
+		write_until_acked(qp, 9);
+		ck_assert(!memcmp(buf, text, 9));
+		kill_traced(pid);
+	} else {
+		puts("not tested: ptrace(2) is not permitted");
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+	ck_assert_int_eq(ibv_destroy_qp(other), 0);
+	teardown();
+}
+END_TEST
+
 TCase *killed_case(void)
 {
 	TCase *t = tcase_create("killed");
 
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, killed_before_the_event);
+	tcase_add_test(t, stopped_in_a_packet);
 	return t;
 }
