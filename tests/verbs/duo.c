@@ -248,6 +248,30 @@ struct ibv_wc b_wait_recv(struct duo *d)
 	return wc;
 }
 
+struct maybe {
+	struct ibv_wc wc;
+	bool got;
+};
+
+static void do_try_recv(struct node *b, void *arg)
+{
+	double end = now_ms() + QUIET_MS;
+	struct maybe *m = arg;
+
+	while (!(m->got = ibv_poll_cq(b->rcq, 1, &m->wc)) && now_ms() < end)
+		sleep_ms(1);
+}
+
+bool b_try_recv(struct duo *d, struct ibv_wc *wc)
+{
+	struct maybe m;
+
+	on_b(d, do_try_recv, &m, sizeof(m));
+	if (m.got)
+		*wc = m.wc;
+	return m.got;
+}
+
 static void do_fill(struct node *b, void *arg)
 {
 	struct range *r = arg;

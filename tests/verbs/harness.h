@@ -165,6 +165,8 @@ int recv_fd(int s);
 /* Operations on node b, run by on_b(). */
 void b_recv(struct duo *d, uint64_t wr_id, size_t off, uint32_t len);
 struct ibv_wc b_wait_recv(struct duo *d);
+/* Wait for a receive for QUIET_MS.  Returns false if none has completed. */
+bool b_try_recv(struct duo *d, struct ibv_wc *wc);
 void b_fill(struct duo *d, size_t off, size_t len, unsigned int seed);
 bool b_has(struct duo *d, size_t off, size_t len, unsigned int seed);
 bool b_all(struct duo *d, size_t off, size_t len, uint8_t byte);
