@@ -180,7 +180,8 @@ START_TEST(recovery)
 	ck_assert_uint_eq(window_room(&w), WINDOW_FIRST - 100);
 	ck_assert(window_answered(&w, at(psn, 40)));
 	ck_assert(w.buffers && w.recovers);
-	ck_assert(window_recover_more(&w));
+	ck_assert(!window_recover_more(&w)); /* a NAK will tell what is lost */
+	ck_assert(window_recover(&w, true));
 	repeats(&w, at(psn, 40), 1, at(psn, 100));
 	/* each burst is twice as long as long as nothing was buffered */
 	for (i = 41; i < 41 + 2 + 4 + 8; i += w.burst) {
@@ -192,8 +193,7 @@ START_TEST(recovery)
 	ck_assert(window_answered(&w, at(psn, i - 1)));
 	ck_assert(!window_recover_more(&w)); /* not all are acknowledged */
 	ck_assert(window_answered(&w, at(psn, 99)));
-	ck_assert(window_recover_more(&w));
-	repeats(&w, at(psn, 99), 1, at(psn, 100));
+	ck_assert(!window_recover_more(&w));
 	ck_assert(window_answered(&w, at(psn, 100)));
 	ck_assert(!w.recovers && !window_recover_more(&w));
 	ck_assert(window_is_quiet(&w));
@@ -243,9 +243,7 @@ START_TEST(probe)
 	repeats(&w, psn, 1, at(psn, 10));
 	ck_assert(window_answered(&w, at(psn, 5)));
 	ck_assert(!w.buffers);
-	ck_assert(window_recover_more(&w));
-	ck_assert_uint_eq(w.next, at(psn, 5));
-	window_sent(&w, w.repeats ? 1 : 5, true);
+	ck_assert(!window_recover_more(&w));
 	ck_assert_uint_eq(w.next, at(psn, 10));
 	/* an acknowledgement during a repetition ends it */
 	ck_assert(window_recover(&w, false));
@@ -262,11 +260,11 @@ START_TEST(many_losses)
 	struct wire_window w = begun(psn, 1000);
 
 	w.buffers = true;
-	for (i = 0; i < 256; i += 4) {
-		window_sent(&w, 4, false);
+	for (i = 0; i < 2 * WINDOW_JUDGED; i += 2) {
+		window_sent(&w, 2, false);
 		ck_assert(window_recover(&w, true));
 		window_sent(&w, 1, true);
-		ck_assert(window_answered(&w, at(psn, i + 4)));
+		ck_assert(window_answered(&w, at(psn, i + 2)));
 	}
 	ck_assert_uint_lt(w.size, WINDOW_FIRST);
 }

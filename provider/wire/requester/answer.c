@@ -85,14 +85,23 @@ static void recover(struct urxe_qp *qp, struct wire_requester *r, bool nacked)
 		return;
 	}
 	r->retransmits++;
+	r->repeated_at = clock_now();
 	rtt_cancel(&r->rtt);
 	r->at = qp->sq.done;
 }
 
+/*
+ * Packets were acknowledged.  If the ACK is too early to be for the repeated
+ * packet, that was only reordered, and tells nothing of those behind it.
+ */
 static void recover_more(struct urxe_qp *qp, struct wire_requester *r)
 {
-	if (!qp->in_flight || !window_recover_more(&r->window))
+	if (!r->window.recovers || !qp->in_flight ||
+	    clock_now() - r->repeated_at < r->rtt.least / 2 ||
+	    !window_recover_more(&r->window))
 		return;
+	r->repeated_at = clock_now();
+	rtt_cancel(&r->rtt);
 	r->has_gaps = r->gaps_asked = false;
 	if (!r->window.recovers)
 		fetch_forget(r);
@@ -340,7 +349,7 @@ static bool take_next(struct urxe_qp *qp, struct wire_requester *r,
 	struct fetch f;
 	uint32_t i;
 
-	if (!r->fetches || !retire_up_to(qp, r, psn))
+	if (!retire_up_to(qp, r, psn))
 		return false;
 	f = r->fetch[r->first];
 	if (!qp->in_flight || wire_psn_before(psn, f.psn) ||
@@ -378,9 +387,10 @@ static void take_data(struct urxe_qp *qp, struct wire_requester *r,
 {
 	if (!window_has(&r->window, a->head.psn))
 		return; /* a duplicate */
+	if (!r->fetches)
+		return; /* its request is to be retransmitted */
 	if (!take_next(qp, r, a)) {
-		if (r->fetches)
-			early_put(&r->early, r->window.una, a);
+		early_put(&r->early, r->window.una, a);
 		missing(qp, r);
 		return;
 	}
@@ -389,14 +399,26 @@ static void take_data(struct urxe_qp *qp, struct wire_requester *r,
 		take_early(qp, r);
 }
 
+/* All PSNs before psn are acknowledged, behind a response that is missing. */
+static void note_acked(struct wire_requester *r, uint32_t psn)
+{
+	if (!r->has_acked || wire_psn_before(r->acked, psn))
+		r->acked = psn;
+	r->has_acked = true;
+}
+
 static void take_ack(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 {
+	const uint32_t end = wire_psn_add(psn, 1);
+
 	if (!window_has(&r->window, psn))
 		return;
-	if (retire_up_to(qp, r, wire_psn_add(psn, 1)))
+	if (retire_up_to(qp, r, end)) {
 		recover_more(qp, r);
-	else
+	} else {
+		note_acked(r, end);
 		missing(qp, r);
+	}
 }
 
 static void take_rnr(struct urxe_qp *qp, struct wire_requester *r, uint8_t code)
@@ -433,11 +455,10 @@ static void take_nak(struct urxe_qp *qp, struct wire_requester *r,
 	if (!window_has(&r->window, psn))
 		return;
 	if (!retire_up_to(qp, r, psn)) {
-		/* the NAK is not repeated: retransmit both */
-		if (r->gone_back)
-			return;
-		r->gone_back = true;
-		requester_retransmit(qp, r);
+		note_acked(r, psn);
+		r->has_nak = true;
+		r->nak = *a;
+		missing(qp, r);
 		return;
 	}
 	if (!qp->in_flight)
@@ -451,6 +472,22 @@ static void take_nak(struct urxe_qp *qp, struct wire_requester *r,
 		why_note(WIRE_NAK, qp->attr.dest_qp_num, psn, syndrome);
 		counted(qp, URXE_CNT_REM_ERR);
 		requester_ends(qp, status[syndrome - WIRE_NAK_INVALID]);
+	}
+}
+
+/* A missing response has arrived: process what came before it. */
+static void take_stored(struct urxe_qp *qp, struct wire_requester *r)
+{
+	if (r->has_acked && qp->in_flight) {
+		r->has_acked = wire_psn_before(r->window.una, r->acked) &&
+			       !retire_up_to(qp, r, r->acked);
+		if (r->has_acked)
+			missing(qp, r);
+	}
+	if (r->has_nak && qp->in_flight &&
+	    !wire_psn_before(r->window.una, r->nak.head.psn)) {
+		r->has_nak = false;
+		take_nak(qp, r, &r->nak);
 	}
 }
 
@@ -474,6 +511,8 @@ static void take_answer(struct urxe_qp *qp, struct wire_requester *r,
 	case WIRE_READ_ONLY:
 	case WIRE_ATOMIC_ACKNOWLEDGE:
 		take_data(qp, r, a);
+		if (unlikely(r->has_acked || r->has_nak))
+			take_stored(qp, r);
 		break;
 	case WIRE_CNP_OPCODE:
 		counted(qp, URXE_CNT_CNP_HANDLED);

@@ -22,11 +22,14 @@ static uint32_t end_of(const struct fetch *f)
 	return wire_psn_add(f->psn, f->packets);
 }
 
-/* Find the first gap in f, from r->gap on.  Returns false if there is none. */
+/*
+ * Find the first gap in f from PSN `at` on, and before gaps_end.  Returns
+ * false if there is none.
+ */
 static bool gap_in(const struct wire_requester *r, const struct fetch *f,
-		   uint32_t *from, uint32_t *to)
+		   uint32_t at, uint32_t *from, uint32_t *to)
 {
-	uint32_t end = end_of(f), at = r->gap;
+	uint32_t end = end_of(f);
 
 	if (wire_psn_before(r->gaps_end, end))
 		end = r->gaps_end;
@@ -41,20 +44,55 @@ static bool gap_in(const struct wire_requester *r, const struct fetch *f,
 	return *from != *to;
 }
 
+/* The first gap from PSN `at` on, in any fetch */
+static bool gap_from(const struct wire_requester *r, uint32_t at,
+		     uint32_t *from, uint32_t *to)
+{
+	uint32_t i;
+
+	if (wire_psn_before(at, r->window.una))
+		at = r->window.una;
+	for (i = 0; i < r->fetches; i++)
+		if (gap_in(r, &r->fetch[(r->first + i) % FETCHES_MAX], at, from,
+			   to))
+			return true;
+	return false;
+}
+
+/*
+ * Return true if the responder may have as many requests to answer as
+ * permitted: those for gaps, and the fetches behind the last response.
+ */
+static bool requests_are_out(const struct urxe_qp *qp,
+			     const struct wire_requester *r)
+{
+	uint32_t n = 0, i, at = r->window.una, last = at, from, to;
+
+	while (gap_from(r, at, &from, &to) && wire_psn_before(from, r->gap)) {
+		n++;
+		at = to;
+	}
+	if (!n)
+		return false;
+	early_last(&r->early, r->window.una, &last);
+	for (i = 0; i < r->fetches; i++)
+		n += wire_psn_before(
+			last, r->fetch[(r->first + i) % FETCHES_MAX].psn);
+	return n >= qp->attr.max_rd_atomic;
+}
+
 void fetch_next_gap(struct urxe_qp *qp, struct wire_requester *r)
 {
-	uint32_t i, from, to;
+	uint32_t from, to;
 
-	for (i = 0; i < r->fetches; i++) {
-		if (!gap_in(r, &r->fetch[(r->first + i) % FETCHES_MAX], &from,
-			    &to))
-			continue;
-		window_repeat(&r->window, from, to);
-		r->gap = to;
-		r->at = qp->sq.done;
+	if (r->window.repeats)
 		return;
-	}
-	r->has_gaps = false;
+	r->has_gaps = gap_from(r, r->gap, &from, &to);
+	if (!r->has_gaps || requests_are_out(qp, r))
+		return;
+	window_repeat(&r->window, from, to);
+	r->gap = to;
+	r->at = qp->sq.done;
 }
 
 bool fetch_more_gaps(struct urxe_qp *qp, struct wire_requester *r)
@@ -70,8 +108,9 @@ bool fetch_more_gaps(struct urxe_qp *qp, struct wire_requester *r)
 		r->gap = r->gaps_end;
 		r->gaps_end = last;
 		r->has_gaps = true;
-		fetch_next_gap(qp, r);
 	}
+	if (r->has_gaps)
+		fetch_next_gap(qp, r);
 	return true;
 }
 

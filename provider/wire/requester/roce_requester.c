@@ -171,6 +171,7 @@ static void requester_start(struct urxe_qp *qp, struct wire_requester *r)
 	r->at = qp->sq.begun;
 	fetch_forget(r);
 	rtt_cancel(&r->rtt);
+	r->has_acked = false;
 	r->deadline = r->probe_at = r->rnr_until = r->paced_until = 0;
 	r->failed = IBV_WC_SUCCESS;
 	requester_tries_begin(qp, r);
@@ -289,6 +290,8 @@ static uint64_t requester_progress(struct urxe_qp *qp, uint64_t now)
 	requester_take(qp, r);
 	if (qp->in_flight)
 		requester_check_timers(qp, r, now);
+	if (unlikely(r->has_gaps))
+		fetch_next_gap(qp, r);
 	requester_skip_sent(r);
 	if (qp->in_flight && requester_may_send(qp, r)) {
 		qp_guard_raise(qp, GUARD_NOTHING);
@@ -308,6 +311,7 @@ static void requester_cancel(struct urxe_qp *qp)
 	struct wire_requester *r = qp->wire;
 
 	fetch_forget(r);
+	r->has_acked = false;
 	r->at = r->end = qp->sq.done;
 	r->deadline = r->probe_at = r->rnr_until = r->paced_until = 0;
 	r->failed = IBV_WC_SUCCESS;

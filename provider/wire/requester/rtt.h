@@ -13,6 +13,7 @@
 
 struct wire_rtt {
 	uint64_t mean, deviation; /* mean is 0 before the first sample */
+	uint64_t least;
 	uint64_t sent_at; /* of packet psn, as clock_now(); 0: none is timed */
 	uint32_t psn;
 };
@@ -38,6 +39,8 @@ static inline void rtt_answered(struct wire_rtt *t, uint32_t una, uint64_t now)
 		return;
 	sample = now - t->sent_at;
 	t->sent_at = 0;
+	if (!t->mean || sample < t->least)
+		t->least = sample;
 	if (!t->mean) {
 		t->mean = sample;
 		t->deviation = sample / 2;

@@ -166,7 +166,7 @@ static bool sending_message(struct sending *s, struct wire_requester *r)
 	n = room < left ? room : left;
 	if (message_fetches(s->w)) {
 		n = fetch_packets(s->qp, s->w, s->m, i);
-		if (w->repeats && !w->recovers && n > room)
+		if (w->repeats && !w->bursts && n > room)
 			n = room; /* the packets that are missing */
 		if (!sending_packet(s, i, n))
 			return false;
@@ -261,14 +261,16 @@ static uint64_t probe_time(const struct wire_requester *r, uint64_t now)
 void requester_arm(const struct urxe_qp *qp, struct wire_requester *r,
 		   bool anew)
 {
-	uint64_t period = requester_timeout(qp, r), now;
+	uint64_t period = requester_timeout(qp, r), now = 0;
 
+	if (anew && r->rtt.sent_at) {
+		now = clock_now();
+		rtt_answered(&r->rtt, r->window.una, now);
+	}
 	if (window_is_quiet(&r->window) || !period || qp->type == IBV_QPT_UC) {
 		r->deadline = r->probe_at = 0;
 	} else if (anew || !r->deadline || (r->probes && !r->probe_at)) {
-		now = clock_now();
-		if (anew)
-			rtt_answered(&r->rtt, r->window.una, now);
+		now = now ? now : clock_now();
 		if (anew || !r->deadline)
 			r->deadline = now + period;
 		r->probe_at = probe_time(r, now);

@@ -57,10 +57,19 @@ struct wire_requester {
 	 */
 	uint32_t gap, gaps_end; /* PSNs */
 	bool has_gaps, gaps_asked;
+	/*
+	 * Behind a missing response: all PSNs before `acked` are acknowledged
+	 * (has_acked), and a NAK, to be processed when una reaches its PSN
+	 * (has_nak).
+	 */
+	uint32_t acked;
+	bool has_acked, has_nak;
+	struct inbox_answer nak;
 	uint32_t socket_bytes; /* that the socket's buffer takes */
 	uint64_t deadline; /* retransmission timer; 0: not running */
 	uint64_t probe_at; /* next probe (requester_probe); 0: none */
 	struct wire_rtt rtt;
+	uint64_t repeated_at; /* when the recovery repeated packets last */
 	uint64_t rnr_until; /* end of the RNR wait; 0: none */
 	int unsent; /* the error if packets could not be sent, -errno or 0 */
 	uint64_t paced_until; /* UC: no packet is sent before; 0: none */
@@ -94,7 +103,7 @@ static inline void fetch_forget(struct wire_requester *r)
 {
 	r->fetches = 0;
 	r->fetched = 0;
-	r->has_gaps = r->gaps_asked = false;
+	r->has_gaps = r->gaps_asked = r->has_nak = false;
 	early_clear(&r->early);
 }
 
@@ -127,7 +136,10 @@ bool fetch_again(struct urxe_qp *qp, struct wire_requester *r);
  * Returns false if all of those are filled.
  */
 bool fetch_more_gaps(struct urxe_qp *qp, struct wire_requester *r);
-/* Set the window to the next gap, if there is one. */
+/*
+ * If nothing else is repeated, set the window to the next gap, if there is
+ * one and max_rd_atomic permits another request.
+ */
 void fetch_next_gap(struct urxe_qp *qp, struct wire_requester *r);
 
 /* send.c */

@@ -8,7 +8,7 @@ void window_begin(struct wire_window *w, uint32_t psn)
 	w->una = w->next = w->high = w->end = psn;
 	if (!w->size)
 		w->size = WINDOW_FIRST;
-	w->answered = w->resent = w->since_ackreq = 0;
+	w->answered = w->judged = w->resent = w->since_ackreq = 0;
 	w->cut = w->recovers = w->repeats = false;
 }
 
@@ -28,7 +28,7 @@ static uint32_t between(uint32_t from, uint32_t to)
 uint32_t window_room(const struct wire_window *w)
 {
 	uint32_t out = between(w->una, w->next);
-	uint32_t left = between(w->next, w->repeats ? w->until : w->end);
+	uint32_t left = between(w->next, w->repeats ? w->stop : w->end);
 	uint32_t room = out < w->size ? w->size - out : 0;
 
 	return left < room ? left : room;
@@ -45,7 +45,7 @@ bool window_needs_ackreq(const struct wire_window *w)
 /* If the last packet is repeated, continue with others. */
 static void window_resume(struct wire_window *w)
 {
-	if (!w->repeats || wire_psn_before(w->next, w->until))
+	if (!w->repeats || wire_psn_before(w->next, w->stop))
 		return;
 	w->repeats = false;
 	if (wire_psn_before(w->next, w->resume))
@@ -54,14 +54,17 @@ static void window_resume(struct wire_window *w)
 
 void window_sent(struct wire_window *w, uint32_t n, bool asked)
 {
-	w->since_ackreq = asked ? 0 : w->since_ackreq + n;
 	w->next = wire_psn_add(w->next, n);
 	if (w->repeats) {
-		w->resent += w->recovers; /* not for lost responses */
+		w->resent += w->bursts; /* not for lost responses */
 		/* a fetch is requested as a whole */
-		if (wire_psn_before(w->until, w->next))
-			w->until = w->next;
+		if (wire_psn_before(w->stop, w->next))
+			w->stop = w->next;
+		if (w->bursts)
+			w->until = w->stop;
 		window_resume(w);
+	} else {
+		w->since_ackreq = asked ? 0 : w->since_ackreq + n;
 	}
 	if (between(w->una, w->high) < between(w->una, w->next))
 		w->high = w->next;
@@ -77,11 +80,19 @@ static void window_grow(struct wire_window *w, uint32_t n)
 	w->answered += n;
 	if (w->answered < w->size)
 		return;
-	if (w->resent > WINDOW_LOSSES(w->answered))
-		window_go_slow(w);
-	else if (w->size < WINDOW_MAX)
+	w->answered = 0;
+	if (w->size < WINDOW_MAX)
 		w->size++;
-	w->answered = w->resent = 0;
+}
+
+static void window_judge(struct wire_window *w, uint32_t n)
+{
+	w->judged += n;
+	if (w->judged < WINDOW_JUDGED)
+		return;
+	if (w->resent > WINDOW_LOSSES)
+		window_go_slow(w);
+	w->judged = w->resent = 0;
 }
 
 /* Packets up to una are acknowledged.  What does that say of the responder? */
@@ -110,6 +121,8 @@ bool window_answered(struct wire_window *w, uint32_t psn)
 	if (w->recovers)
 		window_learn(w);
 	window_grow(w, n);
+	if (w->resent)
+		window_judge(w, n);
 	return true;
 }
 
@@ -125,7 +138,7 @@ void window_go_slow(struct wire_window *w)
 void window_go_back(struct wire_window *w, bool lost)
 {
 	w->next = w->una;
-	w->answered = w->resent = w->since_ackreq = 0;
+	w->answered = w->judged = w->resent = w->since_ackreq = 0;
 	w->recovers = w->repeats = false;
 	if (lost)
 		window_go_slow(w);
@@ -136,9 +149,9 @@ void window_repeat(struct wire_window *w, uint32_t from, uint32_t to)
 	if (!w->repeats)
 		w->resume = w->next;
 	w->next = from;
-	w->until = to;
+	w->stop = to;
 	w->repeats = true;
-	w->recovers = false;
+	w->bursts = false;
 }
 
 /* Repeat w->burst packets from una on, if so many are outstanding. */
@@ -146,9 +159,9 @@ static void window_recover_burst(struct wire_window *w)
 {
 	const uint32_t out = between(w->una, w->repeats ? w->resume : w->next);
 
-	window_repeat(w, w->una,
-		      wire_psn_add(w->una, w->burst < out ? w->burst : out));
-	w->recovers = true;
+	w->until = wire_psn_add(w->una, w->burst < out ? w->burst : out);
+	window_repeat(w, w->una, w->until);
+	w->bursts = true;
 }
 
 bool window_recover(struct wire_window *w, bool nacked)
@@ -163,22 +176,20 @@ bool window_recover(struct wire_window *w, bool nacked)
 	w->trials += nacked && !w->buffers;
 	window_recover_burst(w);
 	w->recover = w->resume;
+	w->recovers = true;
 	return true;
 }
 
 bool window_recover_more(struct wire_window *w)
 {
-	if (!w->recovers || wire_psn_before(w->una, w->until))
+	if (!w->recovers || w->una != w->until)
 		return false;
-	if (w->una != w->until) {
-		w->burst = 1;
-	} else if (w->buffers) {
+	if (w->buffers) {
 		w->burst = w->burst < WINDOW_BURST ? 2 * w->burst : w->burst;
+		window_recover_burst(w);
 	} else {
 		window_go_back(w, true);
-		return true;
 	}
-	window_recover_burst(w);
 	return true;
 }
 

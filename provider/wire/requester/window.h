@@ -12,24 +12,25 @@
  * Retransmission: go-back-N repeats all packets from una on.  A responder may
  * instead buffer the packets behind a lost one, as urxe's does
  * (responder/reorder.h), and only the lost one is needed.  The requester finds
- * out: after a loss it repeats `burst` packets, at first one, and continues at
- * `resume`.  Recovery ends when `recover` is acknowledged.  Until then, as in
- * TCP's NewReno (RFC 6582), each acknowledgement shows the next loss:
+ * out: after a sequence NAK it repeats `burst` packets, at first one, and
+ * continues at `resume`.  Recovery ends when `recover` is acknowledged:
  *
- *	una after it	the responder		then are repeated
- *	before `until`	executes them		nothing yet
- *	until		may not buffer		all, or if it has buffered
- *						before, a burst twice as long
- *	later		has buffered		one packet
+ *	una after it	the responder		then
+ *	before `until`	executes the burst	wait
+ *	until		has not buffered the	repeat all, or if it has
+ *			next packets, or they	buffered before, a burst
+ *			are lost, too		twice as long
+ *	later		has buffered packets	wait: a NAK tells what is
+ *						missing next
  *
  * After WINDOW_TRIALS recoveries without a sign of a buffer, only go-back-N
  * is used.
  *
  * The window grows by one packet for each window that is acknowledged.  It is
- * halved by a CNP, by go-back-N, and if more than WINDOW_LOSSES of a window
- * were retransmitted.  Fewer losses are no sign of congestion: a responder
- * that buffers sends CNPs when its socket overflows.  It is halved once for
- * all packets outstanding at that time.
+ * halved by a CNP, by go-back-N, and if more than WINDOW_LOSSES packets were
+ * retransmitted while WINDOW_JUDGED were acknowledged.  Fewer losses are no
+ *sign of congestion: a responder that buffers sends CNPs when its socket
+ *overflows.  It is halved once for all packets outstanding at that time.
  *
  * AckReq is set often enough that fewer than half of a window of packets
  * follow the last one that has it.  A full window therefore always contains a
@@ -50,23 +51,27 @@
 #define WINDOW_ACKREQ 32u /* most packets without AckReq */
 #define WINDOW_BURST 64u
 #define WINDOW_TRIALS 3u
-#define WINDOW_LOSSES(packets) ((packets) / 5)
+#define WINDOW_JUDGED 256u /* packets whose losses are compared at once */
+#define WINDOW_LOSSES (WINDOW_JUDGED / 3)
 
 struct wire_window {
 	uint32_t una, next, high, end; /* PSNs */
 	uint32_t size; /* packets */
 	uint32_t answered; /* packets acknowledged since it grew last */
-	uint32_t resent; /* packets retransmitted since then */
+	uint32_t judged, resent; /* acknowledged; retransmitted meanwhile */
 	uint32_t since_ackreq; /* packets sent since the last AckReq */
 	uint32_t cut_at; /* no further cut until this PSN is acknowledged */
 	bool cut;
-	/* Recovery: PSNs */
-	uint32_t until, resume, recover;
-	uint32_t burst; /* packets that are repeated at once */
-	uint8_t trials;
+	/* A repetition: next is before `stop`, to be set to `resume` there. */
+	uint32_t stop, resume;
+	bool repeats;
+	/* Recovery, by bursts.  A repetition may also be for another purpose.
+	 */
+	bool recovers, nacked, bursts; /* nacked: a NAK has begun it */
 	bool buffers; /* the responder was seen to buffer packets */
-	bool recovers, nacked; /* in recovery; that a NAK has begun */
-	bool repeats; /* next is before `until`, to be set to `resume` there */
+	uint8_t trials;
+	uint32_t until, recover; /* PSNs: end of the last burst, of recovery */
+	uint32_t burst; /* packets that are repeated at once */
 };
 
 /* Empty the window; the next PSN is psn. */
@@ -115,8 +120,9 @@ bool window_recover(struct wire_window *w, bool nacked);
 bool window_recover_more(struct wire_window *w);
 
 /*
- * Repeat the packets from PSN `from` up to PSN `to`, which were sent, then
- * continue where next is now.  This is no recovery.
+ * Repeat the packets from PSN `from` up to PSN `to`, which were sent and are
+ * not acknowledged, then continue where next is now.  This is no burst of a
+ * recovery.
  */
 void window_repeat(struct wire_window *w, uint32_t from, uint32_t to);
 

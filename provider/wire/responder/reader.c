@@ -102,16 +102,15 @@ bool reader_holds_back(struct request *r, int32_t behind)
  */
 static void reader_is_through(struct request *r, struct reader *q)
 {
-	const bool missed = q->missed;
+	const struct reader held = *q; /* another READ may use the entry */
 
 	reader_end(r->s, q);
-	if (missed || r->v->reorder.generation) {
+	if (!held.missed && !held.due && !r->v->reorder.generation)
+		return;
+	if (held.missed || r->v->reorder.generation)
 		/* the requester has retransmitted since that NAK */
 		r->st->nak_sent = 0;
-		server_resume(r->s, r->c->qpn, q->type, missed);
-	} else if (q->due) {
-		reply_ack_later(r);
-	}
+	server_resume(r->s, r->c->qpn, held.type, &held);
 }
 
 static void reader_portion(struct request *r, struct reader *q)

@@ -188,7 +188,7 @@ static void connected(struct wire_server *s, const struct wire_received *in,
 	r.op = r.p->bth.opcode & ~WIRE_TRANSPORT;
 	respond(&r);
 	if (unlikely(r.v->reorder.generation))
-		server_resume(s, r.p->bth.qpn, type, false);
+		server_resume(s, r.p->bth.qpn, type, NULL);
 }
 
 /*
@@ -212,10 +212,11 @@ static bool resume_one(struct wire_server *s, struct request *r, uint32_t *epsn)
 }
 
 void server_resume(struct wire_server *s, uint32_t qpn, enum ibv_qp_type type,
-		   bool missing)
+		   const struct reader *held)
 {
 	const struct wire_packet of_qp = { .bth = { .qpn = qpn } };
-	bool executed = false, found;
+	bool executed = held, found;
+	struct reader *next;
 	struct request r;
 	uint32_t epsn;
 
@@ -228,10 +229,19 @@ void server_resume(struct wire_server *s, uint32_t qpn, enum ibv_qp_type type,
 		found = resume_one(s, &r, &epsn);
 		executed |= found;
 	} while (found);
+	next = reader_of(s, qpn);
+	if (next) { /* a buffered READ is in progress */
+		next->missed |= held && held->missed;
+		next->due |= held && held->due;
+		return;
+	}
+	if (!owner_slot_enter(&s->owner_slot, qpn))
+		return;
 	/* what is missing now is missing before a packet that has arrived */
-	missing |= executed && r.v->reorder.generation;
-	if (missing && !reader_of(s, qpn))
+	if ((executed && r.v->reorder.generation) || (held && held->missed))
 		respond_missing(&r, epsn);
+	else if (held && held->due)
+		reply_ack_later(&r);
 }
 
 /* A response was marked by ECN: send a CNP. */

@@ -204,12 +204,13 @@ struct cached_qp *server_find_qp(struct wire_server *s, uint32_t qpn,
 bool request_find(struct request *r, enum ibv_qp_type type);
 /*
  * Execute the buffered packets of QP qpn from the expected one on.  If there
- * are such packets, and others behind a missing one, or if @missing, send a
- * sequence NAK.  @type is that of the requester.  The guard is raised; it is
- * lowered meanwhile.
+ * are such packets, and others behind a missing one, send a sequence NAK.
+ * @held: the reader that has just ended, if that held packets back: send the
+ * NAK or ACK that is due.  @type is the type of the requester.  The guard is
+ * raised; it is lowered meanwhile.
  */
 void server_resume(struct wire_server *s, uint32_t qpn, enum ibv_qp_type type,
-		   bool missing);
+		   const struct reader *held);
 
 /* reply.c */
 void reply_ack_later(struct request *r);

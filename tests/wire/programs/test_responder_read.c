@@ -232,6 +232,32 @@ START_TEST(qp_ends_during_read)
 }
 END_TEST
 
+/* A packet is lost, and the one behind it arrives during a READ response. */
+START_TEST(gap_during_read)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	const uint32_t psn = PSN + LONG / MTU;
+	struct wire_packet p;
+
+	post_recv(qp, 3, 0, 100);
+	post_recv(qp, 4, 0, 100);
+	say_together(true);
+	say_read(qp, PSN, 0, LONG);
+	say_send(qp, WIRE_SEND_ONLY, psn + 1, 0, 4);
+	say_together(false);
+	do
+		p = receive_packet();
+	while (p.bth.opcode != WIRE_ACKNOWLEDGE);
+	ck_assert_uint_eq(p.aeth.syndrome, WIRE_NAK_SEQUENCE);
+	ck_assert_uint_eq(p.bth.psn, psn & WIRE_PSN_MASK);
+	say_send(qp, WIRE_SEND_ONLY, psn, 0, 4);
+	receive_answer(WIRE_ACK, psn + 1);
+	ck_assert_uint_eq(await_completion().wr_id, 3);
+	ck_assert_uint_eq(await_completion().wr_id, 4);
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
 TCase *read_case(void)
 {
 	TCase *t = tcase_create("read");
@@ -239,6 +265,7 @@ TCase *read_case(void)
 	tcase_set_timeout(t, 0);
 	tcase_add_checked_fixture(t, setup_read, teardown_read);
 	tcase_add_test(t, long_reads);
+	tcase_add_test(t, gap_during_read);
 	tcase_add_test(t, send_during_read);
 	tcase_add_test(t, dereg_during_read);
 	tcase_add_loop_test(t, qp_ends_during_read, 0, 3);
