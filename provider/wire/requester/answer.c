@@ -91,13 +91,21 @@ static void recover(struct urxe_qp *qp, struct wire_requester *r, bool nacked)
 }
 
 /*
- * Packets were acknowledged.  If the ACK is too early to be for the repeated
- * packet, that was only reordered, and tells nothing of those behind it.
+ * Return true if an ACK is too early to be for the repeated packet.  That one
+ * was only reordered, and tells nothing of those behind it.  If this is wrong,
+ * a probe follows, or a NAK.
  */
+static bool is_of_original(const struct urxe_qp *qp,
+			   const struct wire_requester *r)
+{
+	return r->window.buffers && requester_timeout(qp, r) &&
+	       clock_now() - r->repeated_at < r->rtt.least / 2;
+}
+
+/* Packets were acknowledged. */
 static void recover_more(struct urxe_qp *qp, struct wire_requester *r)
 {
-	if (!r->window.recovers || !qp->in_flight ||
-	    clock_now() - r->repeated_at < r->rtt.least / 2 ||
+	if (!r->window.recovers || !qp->in_flight || is_of_original(qp, r) ||
 	    !window_recover_more(&r->window))
 		return;
 	r->repeated_at = clock_now();
