@@ -448,13 +448,13 @@ static void take_rnr(struct urxe_qp *qp, struct wire_requester *r, uint8_t code)
 
 /* Process a NAK.  It acknowledges all earlier PSNs. */
 static void take_nak(struct urxe_qp *qp, struct wire_requester *r,
-		     const struct inbox_answer *a)
+		     const struct urxe_wire_answer *a)
 {
 	static const uint8_t status[] = { IBV_WC_REM_INV_REQ_ERR,
 					  IBV_WC_REM_ACCESS_ERR,
 					  IBV_WC_REM_OP_ERR };
-	uint8_t syndrome = a->head.syndrome;
-	uint32_t psn = a->head.psn;
+	uint8_t syndrome = a->syndrome;
+	uint32_t psn = a->psn;
 
 	/*
 	 * una may be waiting for retransmission: compare with what was ever
@@ -493,7 +493,7 @@ static void take_stored(struct urxe_qp *qp, struct wire_requester *r)
 			missing(qp, r);
 	}
 	if (r->has_nak && qp->in_flight &&
-	    !wire_psn_before(r->window.una, r->nak.head.psn)) {
+	    !wire_psn_before(r->window.una, r->nak.psn)) {
 		r->has_nak = false;
 		take_nak(qp, r, &r->nak);
 	}
@@ -511,7 +511,7 @@ static void take_answer(struct urxe_qp *qp, struct wire_requester *r,
 		if (acks)
 			take_ack(qp, r, a->head.psn);
 		else
-			take_nak(qp, r, a);
+			take_nak(qp, r, &a->head);
 		break;
 	case WIRE_READ_FIRST:
 	case WIRE_READ_MIDDLE:

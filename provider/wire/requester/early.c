@@ -40,13 +40,20 @@ void early_put(struct early *e, uint32_t una, const struct inbox_answer *a)
 	e->n++;
 }
 
+static const struct early_answer *stored(const struct early *e, uint32_t psn)
+{
+	const struct early_answer *k = e->n ? *place_of(e, psn) : NULL;
+
+	return k && k->head.psn == (psn & WIRE_PSN_MASK) ? k : NULL;
+}
+
 bool early_first(const struct early *e, uint32_t una, struct inbox_answer *a)
 {
 	const struct early_answer *k = NULL;
 	uint32_t i;
 
 	for (i = 0; e->n && !k && i < EARLY_PSNS; i++)
-		k = *place_of(e, una + i);
+		k = stored(e, una + i);
 	if (!k)
 		return false;
 	*a = (struct inbox_answer){
@@ -59,7 +66,7 @@ bool early_first(const struct early *e, uint32_t una, struct inbox_answer *a)
 
 bool early_has(const struct early *e, uint32_t psn)
 {
-	return e->n && *place_of(e, psn);
+	return stored(e, psn);
 }
 
 bool early_last(const struct early *e, uint32_t una, uint32_t *psn)
@@ -67,7 +74,7 @@ bool early_last(const struct early *e, uint32_t una, uint32_t *psn)
 	uint32_t i;
 
 	for (i = EARLY_PSNS; e->n && i--;)
-		if (*place_of(e, una + i)) {
+		if (stored(e, una + i)) {
 			*psn = wire_psn_add(una, i);
 			return true;
 		}

@@ -64,7 +64,7 @@ struct wire_requester {
 	 */
 	uint32_t acked;
 	bool has_acked, has_nak;
-	struct inbox_answer nak;
+	struct urxe_wire_answer nak;
 	uint32_t socket_bytes; /* that the socket's buffer takes */
 	uint64_t deadline; /* retransmission timer; 0: not running */
 	uint64_t probe_at; /* next probe (requester_probe); 0: none */

@@ -27,10 +27,10 @@
  * is used.
  *
  * The window grows by one packet for each window that is acknowledged.  It is
- * halved by a CNP, by go-back-N, and if more than WINDOW_LOSSES packets were
- * retransmitted while WINDOW_JUDGED were acknowledged.  Fewer losses are no
- *sign of congestion: a responder that buffers sends CNPs when its socket
- *overflows.  It is halved once for all packets outstanding at that time.
+ * halved, once for all packets outstanding at that time, by a CNP, by
+ * go-back-N, and if more than WINDOW_LOSSES packets were retransmitted while
+ * WINDOW_JUDGED were acknowledged.  Fewer losses are no sign of congestion: a
+ * responder that buffers sends CNPs when its socket overflows.
  *
  * AckReq is set often enough that fewer than half of a window of packets
  * follow the last one that has it.  A full window therefore always contains a
@@ -65,9 +65,8 @@ struct wire_window {
 	/* A repetition: next is before `stop`, to be set to `resume` there. */
 	uint32_t stop, resume;
 	bool repeats;
-	/* Recovery, by bursts.  A repetition may also be for another purpose.
-	 */
-	bool recovers, nacked, bursts; /* nacked: a NAK has begun it */
+	bool bursts; /* it is a burst of the recovery */
+	bool recovers, nacked; /* in recovery; that a NAK has begun */
 	bool buffers; /* the responder was seen to buffer packets */
 	uint8_t trials;
 	uint32_t until, recover; /* PSNs: end of the last burst, of recovery */

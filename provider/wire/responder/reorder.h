@@ -12,8 +12,8 @@
  * may be lost with the process.
  *
  * A generation number identifies the connection of a packet.  The connection
- * gets a new one when expected PSN has passed all its packets, and when it may
- * have been reset, so that a packet that is left over is not executed.
+ * gets a new one when the expected PSN has passed all its packets, and when it
+ * may have been reset, so that a packet that is left over is not executed.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
  * the data structures and the other files.
  *
  * One thread calls these functions: the socket owner's, in socket_owner.c,
- *which creates the server, runs it while the process is the socket owner, and
+ * which creates the server, runs it while the process is the socket owner, and
  * frees it.  socket_owner_start() may create it before it starts that thread.
  * server_disown() runs in the child of a fork.
  *

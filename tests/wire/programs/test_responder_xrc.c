@@ -411,6 +411,22 @@ START_TEST(random_packets)
 }
 END_TEST
 
+/* A packet behind a missing one is buffered, with the SRQ that it names. */
+START_TEST(missing_packet)
+{
+	struct ibv_qp *qp = make_target();
+	struct wire_packet p = to_srq(qp, WIRE_WRITE_ONLY, PSN, srqn);
+
+	post_srq(srq, 5);
+	say_to(qp, WIRE_SEND_ONLY, PSN + 1, srqn, 4);
+	receive_xrc(WIRE_NAK_SEQUENCE, PSN);
+	say(&p);
+	receive_xrc(WIRE_ACK, PSN + 1);
+	ck_assert_uint_eq(await_completion().wr_id, 5);
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
 TCase *xrc_case(void)
 {
 	TCase *t = tcase_create("xrc");
@@ -419,6 +435,7 @@ TCase *xrc_case(void)
 	tcase_add_checked_fixture(t, setup_xrc, teardown_xrc);
 	tcase_add_test(t, sends);
 	tcase_add_test(t, fetches);
+	tcase_add_test(t, missing_packet);
 	tcase_add_test(t, bad_srqs);
 	tcase_add_test(t, srq_changes_in_message);
 	tcase_add_test(t, qp_ends_in_message);
