@@ -53,13 +53,15 @@ same() # NAME PATTERN PROGRAM OPTIONS...
 
 # ------------------------------------------------------- pingpongs
 
+# One end of a pingpong exits when it has received.  If its last ACK is lost, the other
+# end fails, so they are not run over a lossy link.
 try_pingpong()
 {
 	local kind gid_option=-g
 
+	[[ ! ${WIRE_LOSES-} ]] || return 0
 	has ibv_rc_pingpong || return
 	for kind in rc uc ud srq xsrq; do
-		lossy "$kind" && continue
 		# shellcheck disable=SC2046 # one word or none
 		same "ibv_${kind}_pingpong" 'iters in|^success' "ibv_${kind}_pingpong" \
 			-n 200 $(checked "$kind")
