@@ -5,8 +5,10 @@
  * no process may crash.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -295,6 +297,62 @@ START_TEST(killed_with_lock)
 }
 END_TEST
 
+static void *wait_for_event(void *fd)
+{
+	struct rdma_ucm_event_resp e;
+	struct rdma_ucm_get_event cmd = { .response = raw_to(&e) };
+
+	return (void *)(intptr_t)raw_send(*(int *)fd, GET_EVENT, &cmd,
+					  sizeof(e));
+}
+
+/*
+ * A channel is closed while another thread is in rdma_get_cm_event(), between
+ * its first check of the descriptor and the lock of the tables.  That thread
+ * waits as in a kernel, which keeps the file until write(2) returns.
+ */
+START_TEST(closed_in_get_event)
+{
+	int fd = raw_open();
+	pthread_t t;
+	void *ret;
+
+	map_tables();
+	cm_lock(&cm);
+	ck_ok(pthread_create(&t, NULL, wait_for_event, &fd));
+	while (!(load_relaxed(&cm.t->lock.word) & ROBUST_WAITERS))
+		usleep(1000);
+	/* the interposed close() would wait for the lock */
+	ck_ok(syscall(SYS_close, fd));
+	cm_unlock(&cm);
+	ck_ok(pthread_cancel(t));
+	ck_ok(pthread_join(t, &ret));
+	ck_assert_ptr_eq(ret, PTHREAD_CANCELED);
+}
+END_TEST
+
+/* The same, but another descriptor of the channel is open. */
+START_TEST(duplicate_closed_in_get_event)
+{
+	int fd = raw_open(), other = dup(fd);
+	uint32_t id = raw_create(fd, RDMA_PS_TCP, 0, 1);
+	pthread_t t;
+	void *ret;
+
+	map_tables();
+	cm_lock(&cm);
+	ck_ok(pthread_create(&t, NULL, wait_for_event, &fd));
+	while (!(load_relaxed(&cm.t->lock.word) & ROBUST_WAITERS))
+		usleep(1000);
+	ck_ok(syscall(SYS_close, fd));
+	cm_unlock(&cm);
+	ck_ok(raw_resolve(other, id, ip4(7471)));
+	ck_ok(pthread_join(t, &ret));
+	ck_assert_ptr_null(ret);
+	close(other);
+}
+END_TEST
+
 /* Random commands while the tables are overwritten at random. */
 START_TEST(random_commands_and_tables)
 {
@@ -320,6 +378,8 @@ int main(void)
 	Suite *s = suite_create("cm garbage");
 
 	add(s, killed_with_lock);
+	add(s, closed_in_get_event);
+	add(s, duplicate_closed_in_get_event);
 	add(s, random_commands_and_tables);
 	return run_suite(s);
 }

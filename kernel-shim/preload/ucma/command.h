@@ -27,7 +27,9 @@ struct ucma {
 	struct cm_chan *c; /* the channel of fd */
 	/* its id, if the table in ucma.c has .id for the command */
 	struct cm_id *id;
-	int fd;
+	int fd; /* -1: another thread has closed it */
+	uint64_t ino; /* of its FIFO, in case fd is closed meanwhile */
+	int flags; /* status flags of fd when the command began */
 	/* a copy of its parameters, padded with zeros to UCMA_COMMAND_MAX */
 	void *cmd;
 	size_t in_len, out_len; /* bytes of parameters and response buffer */
@@ -88,6 +90,11 @@ struct ucma_query_service_resp {
  */
 struct cm_chan *ucma_chan(struct ucma *u, int fd);
 /*
+ * Return the channel of the command.  NULL: *err is -ENODEV (no channel of
+ * this fabric) or -EBADF (another thread has closed the descriptor).
+ */
+struct cm_chan *ucma_own_chan(struct ucma *u, int *err);
+/*
  * Return the id with that number, as the application knows it.  NULL: *err is
  * -ENOENT (no such id) or -EINVAL (an id of another channel).
  */
@@ -128,6 +135,8 @@ int ucma_disconnect(struct ucma *u);
 int ucma_notify(struct ucma *u);
 
 int ucma_get_event(struct ucma *u);
+/* GET_EVENT of a channel that another thread has closed: 0 or -errno. */
+int ucma_event_closed(const struct ucma *u);
 int ucma_write_cm_event(struct ucma *u);
 int ucma_migrate_id(struct ucma *u);
 

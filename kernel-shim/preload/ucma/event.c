@@ -29,20 +29,38 @@ static int event_sleep(struct event_count *posts, uint32_t seen, bool alone,
 
 	/* the application's cleanup handlers run outside of the shim */
 	shim_inside = 0;
-	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	/* in the other order, glibc 2.36 loses the result of the thread */
 	pthread_setcancelstate(cancel_state, &state);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	ret = event_count_wait(posts, seen,
 			       alone ? SLICE_NS : EVENT_COUNT_FOR_EVER);
-	pthread_setcancelstate(state, NULL);
 	pthread_setcanceltype(type, NULL);
+	pthread_setcancelstate(state, NULL);
 	shim_inside = inside;
 	return ret;
 }
 
 /*
- * Wait for an event, with the tables unlocked.  0, or -errno: -EBADF if u->fd
- * is no longer a channel.  u->c is looked up again, since the channel may
- * have been destroyed meanwhile.
+ * Another thread has closed the channel since the command began.  The kernel
+ * keeps the file of a thread that is in write(2), so the thread would
+ * wait for an event that cannot come.  rping ends like this: it closes the
+ * channel while its thread calls rdma_get_cm_event().
+ */
+int ucma_event_closed(const struct ucma *u)
+{
+	struct event_count never = { 0 };
+	int ret = 0;
+
+	if (u->flags < 0 || u->flags & O_NONBLOCK)
+		return -EBADF;
+	while (!ret)
+		ret = event_sleep(&never, 0, false, u->cancel_state);
+	return ret;
+}
+
+/*
+ * Wait for an event, with the tables unlocked.  0 or -errno.  u->c is looked
+ * up again, since the channel may have been destroyed meanwhile.
  */
 static int ucma_event_wait(struct ucma *u)
 {
@@ -50,7 +68,7 @@ static int ucma_event_wait(struct ucma *u)
 	uint32_t seen = event_count_read(posts);
 	const uint64_t channel = u->c->ino;
 	bool watch;
-	int ret;
+	int ret, err;
 
 	cm_settle(&u->cm);
 	watch = u->cm.watch;
@@ -67,23 +85,20 @@ static int ucma_event_wait(struct ucma *u)
 	/* repeat on a timeout: the caller may wait for ever anyway */
 	while (cm_lock(&u->cm))
 		;
-	u->c = ucma_chan(u, u->fd);
-	return u->c ? ret : -EBADF;
+	u->c = ucma_own_chan(u, &err);
+	return u->c ? ret : err;
 }
 
 int ucma_get_event(struct ucma *u)
 {
 	const struct rdma_ucm_get_event *cmd = u->cmd;
 	struct rdma_ucm_event_resp resp;
-	int flags, ret;
+	int ret;
 
 	if (!cmd->response)
 		return -EFAULT;
 	while (!cm_event_pop(&u->cm, u->c, u->fd, &resp, &u->after)) {
-		flags = fcntl(u->fd, F_GETFL);
-		if (flags < 0) /* another thread closed it */
-			return -EBADF;
-		if (flags & O_NONBLOCK)
+		if (u->flags & O_NONBLOCK)
 			return -EAGAIN;
 		ret = ucma_event_wait(u);
 		if (ret)

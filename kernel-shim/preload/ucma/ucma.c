@@ -124,6 +124,23 @@ struct cm_chan *ucma_chan(struct ucma *u, int fd)
 	return c;
 }
 
+struct cm_chan *ucma_own_chan(struct ucma *u, int *err)
+{
+	struct cm_chan *c = ucma_chan(u, u->fd);
+	struct stat st;
+
+	if (c && c->ino == u->ino)
+		return c;
+	*err = -ENODEV;
+	if (u->fd >= 0 && !fstat(u->fd, &st) && st.st_ino == u->ino)
+		return NULL;
+	/* closed by another thread; other descriptors may be open */
+	u->fd = -1;
+	*err = -EBADF;
+	c = cm_chan_find(&u->cm, u->ino, 0);
+	return c && cm_chan_alive(&u->cm, c) ? c : NULL;
+}
+
 struct cm_id *ucma_id(struct ucma *u, uint32_t number, int *err)
 {
 	struct cm_id *id = cm_id_at(&u->cm, number + 1);
@@ -293,7 +310,7 @@ static int ucma_run(struct ucma *u, const struct command *c)
 	ret = cm_lock(&u->cm);
 	if (ret)
 		return ret;
-	u->c = ucma_chan(u, u->fd);
+	u->c = ucma_own_chan(u, &ret);
 	if (u->c) {
 		/* events that GET_EVENT raises are of earlier commands */
 		if (c->run != ucma_get_event)
@@ -304,8 +321,6 @@ static int ucma_run(struct ucma *u, const struct command *c)
 		u->c->delays_events = u->cm.delay_of && !ucma_unwatched();
 		u->cm.watch |= u->cm.delay_of && !ucma_watching();
 		ret = ucma_run_locked(u, c);
-	} else {
-		ret = -ENODEV; /* a channel of another fabric */
 	}
 	cm_settle(&u->cm);
 	if (u->cm.raised)
@@ -334,8 +349,11 @@ static ssize_t ucma_execute(struct ucma *u, const void *buf, size_t len)
 	u->cmd = cmd;
 	u->in_len = hdr.in;
 	u->out_len = hdr.out;
+	u->flags = fcntl(u->fd, F_GETFL);
 	begin = ucma_trace_begin();
 	ret = ucma_run(u, &commands[hdr.cmd]);
+	if (ret == -EBADF && commands[hdr.cmd].run == ucma_get_event)
+		ret = ucma_event_closed(u);
 	ucma_trace_command(u, hdr.cmd, begin, ret);
 	return ret ? ret : (ssize_t)len;
 }
@@ -351,6 +369,7 @@ bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out)
 	ours = !fstat(fd, &st) && st.st_mode == CM_FIFO_MODE &&
 	       shim_has_file(&st);
 	if (ours) {
+		u.ino = st.st_ino;
 		/* the application's cleanup handlers run outside the shim */
 		shim_leave(saved);
 		pthread_testcancel();
