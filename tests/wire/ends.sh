@@ -194,6 +194,70 @@ try_peer()
 	over $asking $serving "$keeper"
 }
 
+# The peer does not answer while it is stopped.
+try_peer_stopped()
+{
+	what='the peer is stopped for a short time'
+	traffic
+	kill -STOP "$(program $serving)"
+	await $asking has_lost a
+	kill -CONT "$(program $serving)"
+	traffic_goes_on "$what: the traffic continues"
+	over $asking $serving
+
+	what='the peer is stopped'
+	writes
+	kill -STOP "$(program $serving)"
+	asking_ends '[Ff]ailed status 12' \
+		"$what: WRs fail with RETRY_EXC_ERR"
+	kill -CONT "$(program $serving)"
+	over $asking $serving
+	short "$what, and continued: new connections work"
+}
+
+# Packets for the killed program reach the host, which has a new program.
+try_restarted()
+{
+	local old old_server
+
+	what='the peer is restarted'
+	writes
+	old=$asking
+	old_server=$serving
+	mv "$work/asking" "$work/old"
+	kill -KILL "$(program $serving)"
+	await $old ended "$(program $old_server)"
+	writes
+	await $old said '[Ff]ailed status 12' "$work/old"
+	said '[Ff]ailed status 12' "$work/old"
+	see "$what: WRs for the killed one fail with RETRY_EXC_ERR"
+	traffic_goes_on "$what: WRs for the new one are executed"
+	over $old $old_server $asking $serving
+}
+
+# All programs of both hosts are killed.
+try_both()
+{
+	local host pid
+
+	what='all programs of both hosts are killed'
+	writes
+	kill -KILL "$(program $serving)" "$(program $asking)"
+	over $asking $serving
+	short "$what: new connections work"
+	what='both interfaces are down for a short time'
+	traffic
+	for host in a b; do
+		bare $host ip link set eth0 down
+	done
+	await $asking somebody_has_lost
+	for host in a b; do
+		bare $host ip link set eth0 up
+	done
+	traffic_goes_on "$what: the traffic continues"
+	over $asking $serving
+}
+
 # ------------------------------------------------------- the network
 
 eth0() # up|down
@@ -250,6 +314,42 @@ try_address()
 	bare b ip address del 10.91.0.3/24 dev eth0
 	bare b ip address add 10.91.0.2/24 dev eth0
 	short "$what, and the old one again: new connections work"
+}
+
+# ARP requests are not answered.
+try_arp()
+{
+	what='ARP is lost for a short time'
+	traffic
+	arp off
+	await $asking has_lost a
+	arp on
+	traffic_goes_on "$what: the traffic continues"
+	over $asking $serving
+
+	what='ARP is lost'
+	writes
+	arp off
+	await $asking unresolved a
+	unresolved a
+	see "$what: urxe why reports it"
+	asking_ends '[Ff]ailed status 12' \
+		"$what: WRs fail with RETRY_EXC_ERR"
+	arp on
+	over $asking $serving
+	short "$what, and answered again: new connections work"
+}
+
+arp() # off|on
+{
+	bare b ip link set eth0 arp "$1"
+	bare a ip neigh flush dev eth0
+}
+
+unresolved() # HOST
+{
+	bare "$1" "$URXE" why --fabric wire |
+		grep -q 'the address of .* does not resolve'
 }
 
 # ------------------------------------------------------- the socket owner

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -259,6 +260,21 @@ void say_together(bool begin)
 void say(const struct wire_packet *p)
 {
 	say_by(p, 0);
+}
+
+void say_in_fragments(bool begin)
+{
+	const int discover = begin ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO;
+	char command[200];
+
+	snprintf(command, sizeof(command),
+		 "ip route replace local 10.91.0.1 dev eth0 table local "
+		 "proto kernel scope host src 10.91.0.1 %s %d",
+		 begin ? "mtu lock" : "mtu", begin ? FRAGMENT : 65536);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_int_eq(setsockopt(sock.fd, IPPROTO_IP, IP_MTU_DISCOVER,
+				    &discover, sizeof(discover)),
+			 0);
 }
 
 void say_bytes(const void *bytes, size_t n)

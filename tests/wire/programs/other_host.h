@@ -81,6 +81,12 @@ void say_by(const struct wire_packet *p, uint8_t traffic_class);
  * one GSO datagram if they have the same size.
  */
 void say_together(bool begin);
+/*
+ * true: send packets of more than FRAGMENT bytes as several IP fragments.
+ * false: again as one.
+ */
+#define FRAGMENT 600
+void say_in_fragments(bool begin);
 /* Send n bytes as the payload of a UDP datagram. */
 void say_bytes(const void *bytes, size_t n);
 

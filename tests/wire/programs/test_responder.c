@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -312,6 +313,45 @@ START_TEST(write_read)
 			at += p.length;
 		}
 	}
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
+/* Return a counter of the line "Ip:" in /proc/net/snmp: snmp(7). */
+static unsigned long ip_counter(const char *name)
+{
+	char names[1024], values[1024], *n, *v, *in_names, *in_values;
+	FILE *f = fopen("/proc/net/snmp", "re");
+
+	ck_assert_ptr_nonnull(f);
+	ck_assert_ptr_nonnull(fgets(names, sizeof(names), f));
+	ck_assert_ptr_nonnull(fgets(values, sizeof(values), f));
+	fclose(f);
+	n = strtok_r(names, " ", &in_names);
+	v = strtok_r(values, " ", &in_values);
+	while (n && v && strcmp(n, name) != 0) {
+		n = strtok_r(NULL, " ", &in_names);
+		v = strtok_r(NULL, " ", &in_values);
+	}
+	ck_assert(n && v);
+	return strtoul(v, NULL, 10);
+}
+
+/*
+ * A router has fragmented a packet.  The kernel reassembles it, and the
+ * responder executes it.
+ */
+START_TEST(fragmented_packet)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	const unsigned long before = ip_counter("ReasmOKs");
+
+	say_in_fragments(true);
+	say_rdma(qp, WIRE_WRITE_ONLY, PSN, mr->rkey, MTU, MTU);
+	receive_answer(WIRE_ACK, PSN);
+	say_in_fragments(false);
+	ck_assert_uint_eq(ip_counter("ReasmOKs"), before + 1);
+	ck_assert_int_eq(memcmp(buf, text, MTU), 0);
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
 END_TEST
@@ -700,6 +740,7 @@ int main(void)
 	tcase_add_test(t, error_counters);
 	tcase_add_test(t, ecn_marked_packets);
 	tcase_add_test(t, write_read);
+	tcase_add_test(t, fragmented_packet);
 	tcase_add_test(t, atomic_again);
 	tcase_add_loop_test(t, duplicate_does_not_ack_later, 0, 2);
 	tcase_add_test(t, failed_modify_keeps_message);
