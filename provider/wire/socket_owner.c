@@ -18,6 +18,7 @@
 #include "engine/copy/nofault.h"
 #include "engine/core/log.h"
 #include "socket_owner.h"
+#include "wire/requester/completer.h"
 #include "wire/responder/server.h"
 #include "wire/address.h"
 
@@ -78,6 +79,7 @@ struct socket_owner {
 	uint8_t gid[16];
 	pthread_mutex_t lock; /* of the server: the thread and pollers */
 	struct wire_server *server;
+	struct completer completer;
 	_Atomic uint64_t polled_at; /* time of the last poll that received */
 	_Atomic uint64_t suspended_until; /* no poller receives before */
 	uint64_t suspension; /* the last one, ns */
@@ -193,6 +195,8 @@ static bool socket_owner_open(struct socket_owner *h)
 
 	pthread_mutex_lock(&h->lock);
 	err = -server_make(h->ctx, h->gid, &h->server);
+	if (!err)
+		h->server->bypass = &h->completer.bypass;
 	pthread_mutex_unlock(&h->lock);
 	if (!err) {
 		h->failures = 0;
@@ -409,6 +413,7 @@ void socket_owner_start(struct urxe_context *ctx, const uint8_t gid[16])
 	if (!h)
 		return;
 	h->ctx = ctx;
+	completer_begin(&h->completer, ctx);
 	pthread_mutex_init(&h->lock, NULL);
 	memcpy(h->gid, gid, 16);
 	h->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -499,8 +499,8 @@ static void take_stored(struct urxe_qp *qp, struct wire_requester *r)
 	}
 }
 
-static void take_answer(struct urxe_qp *qp, struct wire_requester *r,
-			const struct inbox_answer *a)
+void requester_take_answer(struct urxe_qp *qp, struct wire_requester *r,
+			   const struct inbox_answer *a)
 {
 	bool acks = (a->head.syndrome & 0xe0) == 0;
 
@@ -534,7 +534,7 @@ void requester_take(struct urxe_qp *qp, struct wire_requester *r)
 	struct inbox_answer a;
 
 	while (inbox_peek(qp->ctx, r->inbox, &a)) {
-		take_answer(qp, r, &a);
+		requester_take_answer(qp, r, &a);
 		inbox_drop(r->inbox, &a);
 	}
 }

@@ -279,6 +279,19 @@ static uint64_t requester_due(const struct urxe_qp *qp)
 	return requester_next(qp, qp->wire, clock_now());
 }
 
+/* Send what the responses have made possible. */
+static void requester_send_more(struct urxe_qp *qp, struct wire_requester *r)
+{
+	if (unlikely(r->has_gaps))
+		fetch_next_gap(qp, r);
+	requester_skip_sent(r);
+	if (qp->in_flight && requester_may_send(qp, r)) {
+		qp_guard_raise(qp, GUARD_NOTHING);
+		requester_send(qp, r);
+		guard_lower(qp->guard);
+	}
+}
+
 static uint64_t requester_progress(struct urxe_qp *qp, uint64_t now)
 {
 	struct wire_requester *r = qp->wire;
@@ -290,14 +303,7 @@ static uint64_t requester_progress(struct urxe_qp *qp, uint64_t now)
 	requester_take(qp, r);
 	if (qp->in_flight)
 		requester_check_timers(qp, r, now);
-	if (unlikely(r->has_gaps))
-		fetch_next_gap(qp, r);
-	requester_skip_sent(r);
-	if (qp->in_flight && requester_may_send(qp, r)) {
-		qp_guard_raise(qp, GUARD_NOTHING);
-		requester_send(qp, r);
-		guard_lower(qp->guard);
-	}
+	requester_send_more(qp, r);
 	if (qp->type == IBV_QPT_UC)
 		unreliable_sent(qp, r);
 	requester_publish(qp, r);
@@ -326,6 +332,27 @@ static const struct urxe_transport transport = {
 	.due = requester_due,
 	.cancel = requester_cancel,
 };
+
+bool requester_is_plain(const struct urxe_qp *qp)
+{
+	return qp->wire && qp->transport == &transport &&
+	       qp->wire->pid == urxe_pid && qp->sq.begun == qp->sq.prod;
+}
+
+void requester_proceed(struct urxe_qp *qp)
+{
+	struct wire_requester *r = qp->wire;
+	uint64_t now, last_poll;
+
+	requester_send_more(qp, r);
+	requester_publish(qp, r);
+	if (!qp->in_flight)
+		return;
+	now = clock_now();
+	last_poll = load_relaxed(&r->inbox->last_poll);
+	if (now - last_poll > URXE_WIRE_RECENT)
+		service_need_by(qp->ctx, requester_next(qp, r, now));
+}
 
 /* ------------------------------------------------------- its life */
 

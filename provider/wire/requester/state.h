@@ -6,10 +6,11 @@
  *	send.c			builds and sends packets
  *	fetch.c			outstanding fetches
  *	answer.c		processes responses, retransmits
+ *	completer.c		the same in the thread that has received them
  *
- * All functions are called with qp->lock held, by a poster, a poller or the
- * service thread.  The requester state is not in shared memory, except for
- * its inbox.
+ * All functions are called with qp->lock held, by a poster, a poller, the
+ * service thread or the socket owner's.  The requester state is not in shared
+ * memory, except for its inbox.
  */
 #pragma once
 
@@ -182,3 +183,18 @@ void requester_retransmit(struct urxe_qp *qp, struct wire_requester *r);
 void requester_probe(struct urxe_qp *qp, struct wire_requester *r);
 /* Process all responses in the inbox. */
 void requester_take(struct urxe_qp *qp, struct wire_requester *r);
+/* Process one response. */
+void requester_take_answer(struct urxe_qp *qp, struct wire_requester *r,
+			   const struct inbox_answer *a);
+
+/* roce_requester.c */
+
+/*
+ * Return true if the completer may process responses: the wire is qp's
+ * transport, no other one is stacked on it, this process has begun the WRs in
+ * flight, and no WR waits behind them, such as one with a fence.  It would
+ * have to be begun, which is the work of the threads that poll.
+ */
+bool requester_is_plain(const struct urxe_qp *qp);
+/* Send what has become possible, after requester_take_answer(). */
+void requester_proceed(struct urxe_qp *qp);

@@ -323,6 +323,35 @@ static uint32_t connection(const struct wire_packet *p)
 	return (p->bth.opcode & WIRE_TRANSPORT) == WIRE_UD ? 0 : p->bth.qpn;
 }
 
+/* Return true if the packet is a response, and the bypass has taken it. */
+static bool bypass_takes(struct wire_server *s, const struct wire_received *in)
+{
+	const unsigned int op = in->packet.bth.opcode & ~WIRE_TRANSPORT;
+
+	if (!s->bypass)
+		return false;
+	if (is_answer(in->packet.bth.opcode) && op >= WIRE_READ_FIRST &&
+	    op <= WIRE_READ_ONLY)
+		return s->bypass->take(s->bypass, &in->packet, &in->path);
+	s->bypass->leave(s->bypass);
+	return false;
+}
+
+static void answer(struct wire_server *s, const struct wire_received *in)
+{
+	const struct wire_packet *p = &in->packet;
+
+	if (!bypass_takes(s, in) &&
+	    !inbox_put(&s->owner_slot, p->bth.qpn, p, &in->path))
+		server_count(s, URXE_CNT_UNCLAIMED);
+	if (unlikely(wire_is_congested(&in->path)) &&
+	    p->bth.opcode != WIRE_CNP_OPCODE) {
+		if (s->bypass)
+			s->bypass->leave(s->bypass);
+		answer_congested(s, in);
+	}
+}
+
 static void packet(struct wire_server *s, const struct wire_received *in)
 {
 	const struct wire_packet *p = &in->packet;
@@ -332,13 +361,11 @@ static void packet(struct wire_server *s, const struct wire_received *in)
 	    !owner_slot_enter(&s->owner_slot, connection(p)))
 		return;
 	if (is_answer(p->bth.opcode)) {
-		if (!inbox_put(&s->owner_slot, p->bth.qpn, p, &in->path))
-			server_count(s, URXE_CNT_UNCLAIMED);
-		if (unlikely(wire_is_congested(&in->path)) &&
-		    p->bth.opcode != WIRE_CNP_OPCODE)
-			answer_congested(s, in);
+		answer(s, in);
 		return;
 	}
+	if (s->bypass)
+		s->bypass->leave(s->bypass);
 	if (is_mad(p)) {
 		cm_wire_receive(f, &in->path, p->payload, p->length);
 		return;
@@ -380,6 +407,8 @@ static bool run(struct wire_server *s, const struct wire_socket *from,
 		bytes += in.bytes;
 		packet(s, &in);
 	}
+	if (s->bypass)
+		s->bypass->leave(s->bypass);
 	s->batch = packets;
 	owner_slot_end_batch(&s->owner_slot);
 	server_count_received(s, packets, bytes, dropped);

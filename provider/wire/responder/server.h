@@ -26,6 +26,7 @@
 #include "engine/qp/qp.h"
 #include "engine/exec/responder.h"
 #include "wire/socket/groups.h"
+#include "wire/socket/inbox.h"
 #include "read.h"
 #include "reorder.h"
 #include "wire/socket/owner_slot.h"
@@ -68,6 +69,7 @@ struct wire_server {
 	uint32_t dropped; /* packets dropped by `in`, as counted so far */
 	uint32_t batch; /* packets in the last batch */
 	bool overflows; /* the socket has dropped packets before this batch */
+	struct inbox_bypass *bypass; /* set by the socket owner; or NULL */
 	struct reorder reorder;
 };
 

@@ -106,11 +106,8 @@ static bool inbox_write(struct urxe_fabric *f, struct urxe_arena *a,
 	return true;
 }
 
-/*
- * Return true if the QP is connected with the host that the packet is from.
- */
-static bool is_connected_to(const struct urxe_qp_sh *sh, uint32_t qpn,
-			    const struct wire_path *path)
+bool inbox_accepts(const struct urxe_qp_sh *sh, uint32_t qpn,
+		   const struct wire_path *path)
 {
 	return URXE_CONN_QPN(load_acquire(&sh->conn)) == qpn &&
 	       load_relaxed(&sh->roce) == URXE_ROCE_V2 &&
@@ -125,7 +122,7 @@ static bool inbox_put_to(struct owner_slot *owner_slot, struct urxe_peer *p,
 {
 	struct urxe_wire_qp *e = wire_entry(p->arena, qpn);
 
-	if (!e || !is_connected_to(&p->arena->qp[qpn_index(qpn)], qpn, path) ||
+	if (!e || !inbox_accepts(&p->arena->qp[qpn_index(qpn)], qpn, path) ||
 	    !inbox_write(owner_slot->f, p->arena, &e->inbox, head,
 			 packet->payload))
 		return false;
@@ -137,12 +134,11 @@ static bool inbox_put_to(struct owner_slot *owner_slot, struct urxe_peer *p,
 	return true;
 }
 
-bool inbox_put(struct owner_slot *owner_slot, uint32_t qpn,
-	       const struct wire_packet *p, const struct wire_path *path)
+bool inbox_answer_head(const struct wire_packet *p,
+		       struct urxe_wire_answer *head)
 {
-	struct urxe_fabric *f = owner_slot->f;
-	struct urxe_wire_answer head = {
-		.qpn = qpn,
+	*head = (struct urxe_wire_answer){
+		.qpn = p->bth.qpn,
 		.psn = p->bth.psn,
 		.original = p->atomicack.original,
 		.length = (uint16_t)p->length,
@@ -152,11 +148,19 @@ bool inbox_put(struct owner_slot *owner_slot, uint32_t qpn,
 		.syndrome = p->aeth.syndrome,
 		.msn = p->aeth.msn,
 	};
+	return p->length <= WIRE_MAX_PAYLOAD && p->known >= p->length;
+}
+
+bool inbox_put(struct owner_slot *owner_slot, uint32_t qpn,
+	       const struct wire_packet *p, const struct wire_path *path)
+{
+	struct urxe_fabric *f = owner_slot->f;
+	struct urxe_wire_answer head;
 	struct urxe_peer *peer;
 	uint32_t slot, gen;
 	bool done;
 
-	if (p->length > WIRE_MAX_PAYLOAD || p->known < p->length ||
+	if (!inbox_answer_head(p, &head) ||
 	    !qpn_lookup(f->dev, qpn, &slot, &gen))
 		return false;
 	peer = peer_get(f, slot, gen);

@@ -26,6 +26,27 @@ static inline struct urxe_wire_qp *wire_entry(struct urxe_arena *a,
 /* Producer: the socket owner ------------------------------------------- */
 
 /*
+ * A consumer in the same thread, which takes responses of READs before they
+ * are put into an inbox: completer.h.
+ */
+struct inbox_bypass {
+	/* Returns false if the response is to be put into the inbox. */
+	bool (*take)(struct inbox_bypass *b, const struct wire_packet *p,
+		     const struct wire_path *path);
+	/* Called before any other packet is processed. */
+	void (*leave)(struct inbox_bypass *b);
+};
+
+/* Fill in *head, except its position.  Returns false if p is damaged. */
+bool inbox_answer_head(const struct wire_packet *p,
+		       struct urxe_wire_answer *head);
+/*
+ * Return true if the QP is connected with the host that the packet is from.
+ */
+bool inbox_accepts(const struct urxe_qp_sh *sh, uint32_t qpn,
+		   const struct wire_path *path);
+
+/*
  * Deliver a response (RDMA READ response, ACK, ATOMIC ACK, CNP) from host
  * path->sgid to the inbox of QP qpn.  Wake the QP's owner if it has not
  * polled recently.

@@ -11,6 +11,7 @@
 #include "parse.h"
 #include "verbs/qp.h"
 #include "wire/socket_owner.h"
+#include "wire/requester/completer.h"
 #include "wire/responder/server.h"
 
 struct host host;
@@ -38,6 +39,7 @@ void broken(const char *file, int line, const char *what)
 static struct urxe_context *held;
 static struct urxe_context *cm_held; /* librdmacm also opens the device */
 static struct wire_server *server;
+static struct completer completer;
 
 /* URXE_WIRE is read once, but each input has its own IP version. */
 static void set_ip_version(void)
@@ -108,10 +110,15 @@ static void hold(bool on)
 	struct urxe_fabric *f = held->fabric;
 
 	store_seq_cst(&f->dev->wire.socket_owner, on ? process_id(f) : 0);
-	if (on)
-		must(!server_make(held, host.here, &server));
-	else
+	if (!on) {
 		server_free(server);
+		return;
+	}
+	must(!server_make(held, host.here, &server));
+	/* over IPv6, READ responses go through the inbox */
+	completer_begin(&completer, held);
+	if (!host.ipv6)
+		server->bypass = &completer.bypass;
 }
 
 uint32_t host_epsn(int i)

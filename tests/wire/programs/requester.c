@@ -2,9 +2,14 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "requester.h"
 
@@ -165,6 +170,41 @@ struct opts wire_opts(void)
 	return o;
 }
 
+/*
+ * With WIRE_OTHER_OWNER, another process is the socket owner, so that the
+ * responses go through the inbox.
+ */
+static pid_t other_owner;
+
+static void other_owner_begin(void)
+{
+	int ready[2];
+	char byte;
+
+	ck_ok(pipe(ready));
+	other_owner = fork();
+	ck_assert_int_ge(other_owner, 0);
+	if (!other_owner) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		open_device();
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+}
+
+static void other_owner_end(void)
+{
+	if (!other_owner)
+		return;
+	ck_ok(kill(other_owner, SIGKILL));
+	ck_assert_int_eq(waitpid(other_owner, NULL, 0), other_owner);
+	other_owner = 0;
+}
+
 void open_type_to_peer(enum ibv_qp_type type, const struct opts *o)
 {
 	struct addr to = { .qpn = QPN, .psn = 5 };
@@ -172,6 +212,8 @@ void open_type_to_peer(enum ibv_qp_type type, const struct opts *o)
 	struct ibv_cq *cq;
 	int mask;
 
+	if (getenv("WIRE_OTHER_OWNER"))
+		other_owner_begin();
 	peer_open();
 	node_open(&n, NULL, MEM_HEAP, o);
 	memcpy(to.gid.raw, there, 16);
@@ -198,6 +240,7 @@ void open_to_peer(const struct opts *o)
 void close_peer(void)
 {
 	node_close(&n);
+	other_owner_end();
 	wire_socket_close(&peer.socket);
 	munmap(peer.receiver, sizeof(*peer.receiver));
 }

@@ -364,6 +364,40 @@ START_TEST(fence)
 END_TEST
 
 /*
+ * The same if the READ is the only WR in flight, and if the program does not
+ * poll (second loop).
+ */
+START_TEST(fence_after_read)
+{
+	struct opts o = wire_opts();
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = { .wr_id = 2,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED |
+						IBV_SEND_FENCE };
+	char bytes[8] = { 0 };
+
+	open_to_peer(&o);
+	sge = node_sge(&n, 64, 8);
+	post_op(IBV_WR_RDMA_READ, 1, 0, 8);
+	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+	take(WIRE_READ_REQUEST, PSN);
+	take_none();
+	data(WIRE_READ_ONLY, PSN, bytes, sizeof(bytes));
+	if (!_i)
+		expect_ok(n.scq, 1, IBV_WC_RDMA_READ);
+	take(WIRE_SEND_ONLY, PSN + 1);
+	ack(PSN + 1);
+	if (_i)
+		expect_ok(n.scq, 1, IBV_WC_RDMA_READ);
+	expect_ok(n.scq, 2, IBV_WC_SEND);
+	close_peer();
+}
+END_TEST
+
+/*
  * Responses with an invalid PSN, syndrome, opcode, length or QPN are ignored.
  */
 START_TEST(invalid_responses_ignored)
@@ -451,5 +485,6 @@ int main(void)
 	add(s, psn_wraps);
 	add(s, psn_wraps_in_message);
 	add(s, fence);
+	add_loop(s, fence_after_read, 2);
 	return run(s);
 }
