@@ -25,7 +25,8 @@
  * before a new ring, and waits for the guards that name the CQ: after that no
  * producer uses the buffer, and none publishes another entry to the old ring.
  *
- * eager_wanted is set by producers, becomes EAGER_TRIED when the poller has
+ * eager_wanted is set by producers, with the CQ's attention flag, which the
+ * service thread does not clear.  It becomes EAGER_TRIED when the poller has
  * allocated the buffer or could not, and is cleared by the service thread while
  * there is no buffer.  So a failed allocation is repeated, but not each time.
  */
@@ -96,11 +97,16 @@ static inline const char *eager_read(struct urxe_cq *cq, uint32_t pos)
 /* Values of eager_wanted */
 enum { EAGER_NOT_WANTED, EAGER_WANTED, EAGER_TRIED };
 
+static inline bool eager_is_wanted(const struct urxe_cq *cq)
+{
+	return load_relaxed(&cq->sh->eager_wanted) == EAGER_WANTED;
+}
+
 /* Allocate the buffer if it is wanted. */
 void eager_provide_slow(struct urxe_cq *cq) __attribute__((cold));
 static inline void eager_provide(struct urxe_cq *cq)
 {
-	if (unlikely(load_relaxed(&cq->sh->eager_wanted) == EAGER_WANTED))
+	if (unlikely(eager_is_wanted(cq)))
 		eager_provide_slow(cq);
 }
 

@@ -9,6 +9,7 @@
  */
 #include "base/clock.h"
 #include "engine/qp/counters.h"
+#include "engine/cq/eager.h"
 #include "engine/cq/event.h"
 #include "engine/qp/flight.h"
 #include "engine/qp/flush.h"
@@ -144,6 +145,8 @@ static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 		rq_recover(cq->ctx);
 		if (rq_needs_recovery(cq->ctx))
 			flush_later(cq);
+		if (unlikely(eager_is_wanted(cq)) && service_is_me())
+			store_release(&cq->sh->attention, 1); /* a poller's */
 	}
 	if (!load_relaxed(&cq->stalled))
 		return next;

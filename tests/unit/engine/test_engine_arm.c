@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "engine.h"
+#include "engine/cq/eager.h"
 #include "engine/poll/cq_arm.h"
+#include "engine/run/service.h"
 
 #define TAG 5
 
@@ -173,6 +175,38 @@ START_TEST(arm_forget_after_resize)
 }
 END_TEST
 
+/*
+ * A producer wants an eager buffer, and the service thread sees the CQ's
+ * attention flag before the poller: the next poll provides the buffer, also
+ * if it finds a completion at once.
+ */
+START_TEST(service_thread_keeps_eager_request)
+{
+	struct urxe_cqe_ref ref;
+	struct urxe_context *ctx;
+	struct ibv_wc wc;
+	struct armed a;
+	int i;
+
+	armed_open(&a);
+	ctx = a.e->ctx;
+	for (i = 0; i < 2; i++) { /* the first poll checks everything */
+		arm(&a);
+		produce(&a, &ref);
+		if (i) {
+			eager_want(&a.cq->view);
+			ck_assert(service_need(ctx));
+			/* until the thread sleeps after its round */
+			while (load_acquire(&ctx->service_at) == UINT64_MAX)
+				usleep(1000);
+		}
+		ck_assert_int_eq(poll_cq(a.cq, 1, &wc), 1);
+	}
+	ck_assert_uint_ne(load_relaxed(&a.cq->sh->eager), 0);
+	armed_close(&a);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine arm");
@@ -181,5 +215,6 @@ int main(void)
 	add(s, no_event_for_polled_completion);
 	add_loop(s, event_if_armed_before, 2);
 	add(s, arm_forget_after_resize);
+	add(s, service_thread_keeps_eager_request);
 	return run_suite(s);
 }
