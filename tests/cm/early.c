@@ -40,6 +40,7 @@ static void *handle_events(void *arg)
 	struct rdma_cm_event *e;
 	int n = 0;
 
+	may_leak();
 	for (;;) {
 		ck_ok(rdma_get_cm_event(c->ch, &e));
 		if (e->event == RDMA_CM_EVENT_REJECTED) {
@@ -92,5 +93,9 @@ int early_events(int rounds)
 		command_has_returned(&c);
 		ck_ok(rdma_destroy_id(id));
 	}
+	/* it uses c */
+	ck_ok(pthread_cancel(handler));
+	ck_ok(pthread_join(handler, NULL));
+	sem_destroy(&c.handled);
 	return c.early;
 }
