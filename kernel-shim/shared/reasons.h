@@ -171,6 +171,12 @@ REASON(FORBIDDEN,
        "the memory of process %u is not accessible, and the process has no thread that copies",
        "urxe doctor",
        "process_vm_readv is denied (Yama, seccomp or another user), and the process cannot create a thread")
+REASON(BOUNCER_STUCK,
+       "process %u, which must copy its own memory, did not copy for %u s, and the request cannot be repeated",
+       "docs/reliability.md", "the process is stopped (a debugger, SIGSTOP)")
+REASON(BOUNCE_MEMORY,
+       "process %u, which must copy its own memory, has no shared memory for it",
+       "docs/reliability.md", "/dev/shm or the memory of the cgroup is full")
 REASON(PERSIST, "the file mapped by key %x cannot be synced to disk", "IBA A19",
        "the disk is full, or the process that mapped the file has exited")
 

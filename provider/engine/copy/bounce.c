@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "bounce.h"
 #include "engine/core/log.h"
+#include "engine/core/why_note.h"
 
 /*
  * Before it sleeps, the requester polls its slot: SPINS times without a
@@ -606,6 +607,22 @@ enum transfer_status bounce_flush(struct transfer_batch *b, uint64_t *moved)
 	iov_advance(b->local, b->n, *moved - before);
 	iov_advance(b->remote, b->n, *moved - before);
 	return status;
+}
+
+void bounce_why(const struct transfer_batch *b, enum transfer_status status)
+{
+	struct urxe_bouncer *to = bouncer_of(b->peer->arena, b->key[0]);
+
+	if (to && !load_acquire(&to->slots) &&
+	    load_acquire(&to->wanted) == URXE_BOUNCE_REFUSED)
+		why_note(BOUNCE_MEMORY, b->pid);
+	else if (status == TRANSFER_GONE)
+		why_note(STOPPED, b->pid);
+	else if (to)
+		why_note(BOUNCER_STUCK, b->pid,
+			 BOUNCE_COMMITTED_NS / 1000000000);
+	else
+		why_note(FORBIDDEN, b->pid);
 }
 
 /* Make a request that moves no bytes.  True: the bouncer served it. */

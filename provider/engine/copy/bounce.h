@@ -41,6 +41,9 @@ static inline uint32_t bouncer_slots(const struct urxe_bouncer *b)
  */
 enum transfer_status bounce_flush(struct transfer_batch *b, uint64_t *moved);
 
+/* Note why bounce_flush() of @b returned @status, TRANSFER_GONE or _DENIED. */
+void bounce_why(const struct transfer_batch *b, enum transfer_status status);
+
 /*
  * Did a requester give up on a bouncer of that context that has not run
  * since?  Such a bouncer may be stopped in the middle of a copy.

@@ -91,14 +91,12 @@ static enum transfer_status transfer_bounce(struct transfer_batch *b, int err,
 	status = bounce_flush(b, done);
 	if (status == TRANSFER_DENIED && err == ESRCH)
 		status = TRANSFER_GONE;
-	if (status == TRANSFER_DENIED)
-		why_note(FORBIDDEN, b->pid);
-	else if (status == TRANSFER_REVOKED)
+	if (status == TRANSFER_REVOKED)
 		why_note(REVOKED, b->pid);
 	else if (status == TRANSFER_FAULT)
 		transfer_fault(b);
 	else if (status)
-		why_note(STOPPED, b->pid);
+		bounce_why(b, status);
 	return status;
 }
 
