@@ -12,7 +12,7 @@ trap 'kill -9 $pid 2>/dev/null; rm -rf "$URXE_DIR"' EXIT
 # without WHAT TEXT: damage a fabric without processes
 without() {
 	URXE_FABRIC=$1 "$spoil" "$1" >/dev/null || die "spoil $1"
-	has "FAIL  $2" doctor "$1"
+	has "FAIL  $2; fix: end the processes of this fabric" doctor "$1"
 	[ "$(doctor "$1" | wc -l)" = 1 ] || die "more: $(doctor "$1")"
 	"$URXE" doctor --fabric "$1" >/dev/null && die "exit code of $1"
 	:
@@ -25,6 +25,8 @@ with() {
 	pid=$!
 	await "spoil $1 does not start" [ -s "$URXE_DIR/out" ]
 	has "$2" doctor "$1"
+	! doctor "$1" | grep '^FAIL' | grep -v '; fix: ' ||
+		die "no remedy: $(doctor "$1")"
 	kill -9 $pid
 	wait $pid 2>/dev/null
 	has "/$1: shared state is consistent; 0 contexts" doctor "$1"
@@ -42,12 +44,12 @@ without group 'multicast group 2: 1 QPs counted, 0 found'
 without domain 'XRC domain 9: not open in any context'
 without arena-file 'the file ctx/77.1 belongs to no context'
 without fifo 'the file ev/77.1.0 belongs to no context'
-without half 'the file device.123.456 is incomplete'
+without half 'the file device.123.456 is incomplete: its creator died'
 with nothing 'is consistent; 1 context is open'
 with half-counted 'FAIL  device: 1 qps counted, contexts have 0'
 with own-count 'FAIL  context 0.1 (shim-spoil): 1 pds counted, 0 found'
 with cq 'CQ 7: invalid ring position'
-with heap ': 1 heap pages marked used, rings use 0'
+with heap ': 1 heap pages marked used, rings use 0; fix: end the process of this context'
 with key 'key entry 7 is live, but its number is marked free'
 with pd ': 0 pds counted, 1 found'
 with device-lock ' (shim-spoil) has held '

@@ -32,6 +32,8 @@ extern char doctor_fabric[256]; /* directory of the fabric that is checked */
 void check_shared_memory(void); /* doctor_mem.c */
 void check_place(void);
 void check_fabric_dir(void);
+/* Report that the fabric at dir cannot be opened; err is from fabric_open(). */
+void report_closed_fabric(const char *dir, int err);
 void check_huge_pages(void);
 void check_limits(void);
 void check_memlock(void);

@@ -99,12 +99,31 @@ static bool fabric_dir_mend(const char *dir, const struct stat *st, char *mend,
 	return true;
 }
 
+void report_closed_fabric(const char *dir, int err)
+{
+	char mend[400];
+	struct stat st;
+
+	if (!lstat(dir, &st) && fabric_dir_mend(dir, &st, mend, sizeof(mend))) {
+		report(FAIL, "no device: the directory is refused", mend,
+		       "fabric %s: owner %u, mode %04o; it must be a directory of uid %u with mode 0700",
+		       dir, st.st_uid, st.st_mode & 07777, geteuid());
+	} else {
+		snprintf(
+			mend, sizeof(mend),
+			err == -EPROTO ?
+				"rm -r %s, after all programs that use it have ended" :
+				"set URXE_DIR to a directory of this user",
+			dir);
+		report(FAIL, "no device in this fabric", mend, "fabric %s: %s",
+		       dir, *fabric_why() ? fabric_why() : strerror(-err));
+	}
+}
+
 void check_fabric_dir(void)
 {
 	const char *dir = doctor_fabric;
 	struct urxe_fabric *f;
-	char mend[400];
-	struct stat st;
 	int ret;
 
 	ret = fabric_open(dir, false, &f);
@@ -114,20 +133,8 @@ void check_fabric_dir(void)
 	} else if (ret == -ENOENT) {
 		ok("fabric %s: does not exist yet; the first program creates it",
 		   dir);
-	} else if (!lstat(dir, &st) &&
-		   fabric_dir_mend(dir, &st, mend, sizeof(mend))) {
-		report(FAIL, "no device: the directory is refused", mend,
-		       "fabric %s: owner %u, mode %04o; it must be a directory of uid %u with mode 0700",
-		       dir, st.st_uid, st.st_mode & 07777, geteuid());
 	} else {
-		snprintf(
-			mend, sizeof(mend),
-			ret == -EPROTO ?
-				"rm -r %s, after all programs that use it have ended" :
-				"set URXE_DIR to a directory of this user",
-			dir);
-		report(FAIL, "no device in this fabric", mend, "fabric %s: %s",
-		       dir, *fabric_why() ? fabric_why() : strerror(-ret));
+		report_closed_fabric(dir, ret);
 	}
 }
 

@@ -23,16 +23,25 @@
 #define PASSES 8 /* passes; a transient state does not persist over all */
 #define PAUSE_NS 50000000
 
+/* The remedies: for a lock, for the state of a context, for other state. */
+static const char mend_lock[] =
+	"continue the process that holds the lock, or end it";
+static const char mend_context[] =
+	"end the process of this context (urxe info lists it): the state of the context is then removed";
+static const char mend_fabric[] =
+	"end the processes of this fabric (urxe info lists them), then remove it with urxe rm";
+
 void found(struct findings *out, const char *fmt, ...)
 {
-	char **more = realloc(out->line, (out->n + 1) * sizeof(*more));
+	struct finding *more = realloc(out->line, (out->n + 1) * sizeof(*more));
 	va_list ap;
 
 	if (!more)
 		return;
 	out->line = more;
 	va_start(ap, fmt);
-	if (vasprintf(&more[out->n], fmt, ap) >= 0)
+	more[out->n].mend = out->mend;
+	if (vasprintf(&more[out->n].text, fmt, ap) >= 0)
 		out->n++;
 	va_end(ap);
 }
@@ -42,7 +51,7 @@ static bool findings_have(const struct findings *in, const char *line)
 	unsigned int i;
 
 	for (i = 0; i < in->n; i++)
-		if (!strcmp(in->line[i], line))
+		if (!strcmp(in->line[i].text, line))
 			return true;
 	return false;
 }
@@ -53,10 +62,10 @@ static void findings_keep(struct findings *out, const struct findings *in)
 	unsigned int i, kept = 0;
 
 	for (i = 0; i < out->n; i++) {
-		if (findings_have(in, out->line[i]))
+		if (findings_have(in, out->line[i].text))
 			out->line[kept++] = out->line[i];
 		else
-			free(out->line[i]);
+			free(out->line[i].text);
 	}
 	out->n = kept;
 }
@@ -66,13 +75,13 @@ static void findings_print(const struct findings *in)
 	unsigned int i;
 
 	for (i = 0; i < in->n; i++)
-		report(FAIL, NULL, NULL, "%s", in->line[i]);
+		report(FAIL, NULL, in->line[i].mend, "%s", in->line[i].text);
 }
 
 static void findings_free(struct findings *out)
 {
 	while (out->n)
-		free(out->line[--out->n]);
+		free(out->line[--out->n].text);
 	free(out->line);
 	out->line = NULL;
 }
@@ -197,6 +206,7 @@ static void inspect_once(struct inspection *l, struct findings *out)
 	int fd;
 
 	l->out = out;
+	l->out->mend = mend_fabric;
 	l->live = 0;
 	memset(l->dm_mrs, 0, sizeof(l->dm_mrs));
 	fd = openat(l->f->dirfd, "device", O_RDONLY | O_CLOEXEC);
@@ -204,7 +214,9 @@ static void inspect_once(struct inspection *l, struct findings *out)
 		found(out, "the file \"device\" is missing or truncated");
 	} else {
 		inspect_device(l);
+		l->out->mend = mend_context;
 		inspect_arenas(l);
+		l->out->mend = mend_fabric;
 		inspect_device_memory(l);
 		inspect_files(l);
 	}
@@ -246,24 +258,24 @@ static int inspection_alloc(struct inspection *l)
 
 void inspect_fabric(const char *dir)
 {
-	struct findings locks = { 0 }, out = { 0 };
+	struct findings locks = { .mend = mend_lock }, out = { 0 };
 	struct inspection *l = calloc(1, sizeof(*l));
 	char text[FABRICS_TEXT];
 	int ret;
 
 	if (!l || inspection_alloc(l)) {
-		report(FAIL, NULL, NULL, "no memory for the check");
+		report(FAIL, NULL, "end other programs",
+		       "no memory for the check");
 		return;
 	}
 	ret = fabric_open(dir, false, &l->f);
 	if (ret) {
 		if (ret == -ENOENT)
-			report(FAIL, "no device in this fabric", NULL, "%s",
+			report(FAIL, "no device in this fabric",
+			       "name a fabric that urxe info lists", "%s",
 			       no_fabric_text(dir, text));
 		else
-			report(FAIL, "no device in this fabric", NULL,
-			       "fabric %s: %s", dir,
-			       *fabric_why() ? fabric_why() : strerror(-ret));
+			report_closed_fabric(dir, ret);
 		goto out_free;
 	}
 	clear_up(l->f, &locks);

@@ -15,13 +15,20 @@
 #include "fabric/fabric.h"
 #include "shared/cm_tables.h"
 
-/* The defects found, a line of text each. */
-struct findings {
-	char **line;
-	unsigned int n;
+/* A defect: a line of text, and the remedy. */
+struct finding {
+	char *text;
+	const char *mend;
 };
 
-/* Add a defect. */
+/* The defects found. */
+struct findings {
+	struct finding *line;
+	unsigned int n;
+	const char *mend; /* remedy of the defects that are added next */
+};
+
+/* Add a defect, with the remedy out->mend. */
 void found(struct findings *out, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
