@@ -116,7 +116,8 @@ def wrong_reasons(doc):
     lines = (ROOT / doc).read_text().splitlines()
     rows = {" | ".join(line.split(" | ")[:3]) for line in lines}
     for name, said, source, cause in found:
-        said = re.sub("%[a-z]", "...", strings(said))
+        said = strings(said).replace("%b", "... bytes")
+        said = re.sub("%[a-z]", "...", said)
         row = f"| `{said}` | {strings(source)} | {strings(cause)}"
         if row not in rows:
             print(f"{doc}: no row for REASON_{name}: {row} |")

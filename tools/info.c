@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/plural.h"
 #include "fabric/fabric.h"
 #include "common/commands.h"
 #include "info.h"
@@ -121,7 +122,7 @@ static void show_dm(struct urxe_fabric *f)
 		return;
 	printf("  device memory: ");
 	show_bytes(bytes);
-	printf(" in %u piece%s of ", n, n == 1 ? "" : "s");
+	printf(" in %u piece%s of ", n, plural(n));
 	show_bytes(dev->dm_bytes);
 	printf("; pages: %s\n", dm_kind_name(load_relaxed(&dev->dm_kind)));
 }
@@ -210,8 +211,7 @@ static void show_text(struct urxe_fabric *f, const char *dir, int dead)
 	show_dm(f);
 	show_contexts(f);
 	if (dead)
-		printf("  %d dead context%s freed\n", dead,
-		       dead == 1 ? " was" : "s were");
+		printf("  %d dead context%s freed\n", dead, plural_was(dead));
 }
 
 /* Print a fabric as an element of json, or as text if json is NULL. */

@@ -11,6 +11,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/plural.h"
 #include "reason.h"
 #include "shared/layout.h"
 
@@ -208,6 +209,9 @@ static void text_add_value(struct text *t, char letter, uint64_t value)
 	switch (letter) {
 	case 'u':
 		text_add(t, "%" PRIu64, value);
+		break;
+	case 'b':
+		text_add(t, "%" PRIu64 " byte%s", value, plural(value));
 		break;
 	case 'x':
 		text_add(t, "0x%" PRIx64, value);

@@ -3,17 +3,17 @@
  * Reasons why a WR fails or waits: REASON(name, text, source of the rule,
  * usual cause).
  *
- * In the text, % and a letter stand for the next value: %u a number, %x a
- * hexadecimal number, %k a key with its kind (REASON_KEY), %a what a key
- * allows, %q what a QP allows (both enum ibv_access_flags), %s a state (enum
- * ibv_qp_state), %e an errno, %i the name of an interface, which
- * takes two values.
+ * In the text, % and a letter stand for the next value: %u a number, %b a
+ * number of bytes, %x a hexadecimal number, %k a key with its kind
+ * (REASON_KEY), %a what a key allows, %q what a QP allows (both enum
+ * ibv_access_flags), %s a state (enum ibv_qp_state), %e an errno, %i the name
+ * of an interface, which takes two values.
  */
 #ifndef REASON
 #define REASON(name, message, source, cause)
 #endif
 
-#define OF_KEY "%k used on QP %x for %u bytes at %x: "
+#define OF_KEY "%k used on QP %x for %b at %x: "
 
 /*
  * Keys.  The first values are the key, its QP, and the length and address of
@@ -72,9 +72,9 @@ REASON(KEY_LATE,
        "ibv_dereg_mr was called before the completion of the receive was polled")
 
 /* Local errors of the requester */
-REASON(TOO_LONG, "a message of %u bytes exceeds max_msg_sz %u",
+REASON(TOO_LONG, "a message of %b exceeds max_msg_sz %u",
        "IBA 9.7.7, ibv_query_port(3)", "an integer overflow in the length")
-REASON(DATAGRAM, "a datagram of %u bytes exceeds the port's MTU %u",
+REASON(DATAGRAM, "a datagram of %b exceeds the port's MTU %u",
        "IBA 9.8.1, ibv_query_port(3)",
        "a datagram is a single packet: split the message")
 REASON(AH_PD, "the AH of a datagram is not of PD %u, the PD of the QP",
@@ -82,7 +82,7 @@ REASON(AH_PD, "the AH of a datagram is not of PD %u, the PD of the QP",
 REASON(DEPTH,
        "max_rd_atomic is 0 (ibv_modify_qp to RTS), but READ, atomics, ATOMIC_WRITE and FLUSH need at least 1",
        "IBA 11.2.5.2, ibv_modify_qp(3)", "max_rd_atomic was left at 0")
-REASON(WORD, "the SGEs of an atomic have %u bytes, but an atomic needs 8",
+REASON(WORD, "the SGEs of an atomic have %b, but an atomic needs 8",
        "IBA 9.4.5, ibv_post_send(3)", "an SGE with a wrong length")
 REASON(FLUSH_TYPE, "invalid FLUSH type %x or level %u", "IBA A19",
        "arguments of ibv_wr_flush in the wrong order")
@@ -156,8 +156,7 @@ REASON(PATH_MTU,
 REASON(NO_SRQ, "no XRC SRQ %x is in the XRC domain of QP %x",
        "IBA A14, ibv_create_srq_ex(3)",
        "remote_srqn is not the value that ibv_get_srq_num returned at the peer, or the SRQ was destroyed")
-REASON(TOO_SHORT,
-       "a message of %u bytes exceeds the receive of %u bytes on QP %x",
+REASON(TOO_SHORT, "a message of %b exceeds the receive of %b on QP %x",
        "IBA 9.9.3, ibv_post_recv(3)",
        "the receive is too short; a datagram needs 40 bytes more, for the GRH")
 REASON(RQ_DAMAGED, "a receive queue is damaged: posted %u, consumed %u",
@@ -228,11 +227,11 @@ REASON(WIRE_SEND, "packets for QP %x of another host cannot be sent: %e",
        "docs/wire.md",
        "no local interface has the address of sgid_index, there is no route to dgid, or packets are longer than the interface's MTU")
 REASON(WIRE_MTU,
-       "packets for QP %x of another host cannot be sent: they have up to %u bytes of payload, the path MTU, and %u of headers, but the MTU of %i is %u",
+       "packets for QP %x of another host cannot be sent: they have up to %b of payload, the path MTU, and %u of headers, but the MTU of %i is %u",
        "docs/wire.md",
        "the MTU of the interface, or of a route, was reduced; path_mtu must not exceed active_mtu of ibv_query_port")
 REASON(WIRE_MEMORY,
-       "%u bytes of shared memory for responses of another host cannot be allocated",
+       "%b of shared memory for responses of another host cannot be allocated",
        "docs/wire.md",
        "/dev/shm is full, or too many QPs of one context send to other hosts")
 REASON(WIRE_V1,

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "context.h"
 #include "engine/core/log.h"
 #include "engine/core/process.h"
@@ -35,12 +36,12 @@ static void tally_print(int status)
 	if (full)
 		snprintf(posts, sizeof(posts),
 			 "%s%u post%s to a full queue failed (ENOMEM)",
-			 failed ? ", " : "", full, full == 1 ? "" : "s");
+			 failed ? ", " : "", full, plural(full));
 	n = snprintf(line, sizeof(line), "urxe[%d]: ", (int)urxe_pid);
 	if (failed)
 		n += snprintf(line + n, sizeof(line) - (size_t)n,
 			      "%u work request%s failed", failed,
-			      failed == 1 ? "" : "s");
+			      plural(failed));
 	n += snprintf(line + n, sizeof(line) - (size_t)n,
 		      "%s; for the reason use urxe run --check or URXE_LOG=1\n",
 		      posts);

@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "base/madvise.h"
 #include "engine/qp/qp.h"
 #include "engine/mem/vma.h"
@@ -42,9 +43,11 @@ static void change_report(enum rule rule, const struct memory *m,
 	};
 
 	finding_report(
-		&f, "%s: %llu bytes at 0x%llx; the WR has %llu bytes at 0x%llx",
+		&f,
+		"%s: %llu byte%s at 0x%llx; the WR has %llu byte%s at 0x%llx",
 		text, (unsigned long long)(where->end - where->at),
-		(unsigned long long)where->at, (unsigned long long)m->spans.len,
+		plural(where->end - where->at), (unsigned long long)where->at,
+		(unsigned long long)m->spans.len, plural(m->spans.len),
 		(unsigned long long)m->spans.span[0].at);
 }
 

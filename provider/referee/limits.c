@@ -2,6 +2,7 @@
 /* Checks of queue sizes, receiver-not-ready delays and RLIMIT_MEMLOCK. */
 #include <errno.h>
 
+#include "base/plural.h"
 #include "base/clock.h"
 #include "limits.h"
 #include "referee.h"
@@ -31,8 +32,9 @@ void limits_posted(struct shadow_queue *q, const struct shadow_wr *wr)
 	f.at = &c->s.made;
 	finding_report(
 		&f,
-		"can overrun: it has %u entries, and %u outstanding WRs will complete in it",
-		c->cqe, c->pending);
+		"can overrun: it has %u entr%s, and %u outstanding WR%s will complete in it",
+		c->cqe, c->cqe == 1 ? "y" : "ies", c->pending,
+		plural(c->pending));
 }
 
 void limits_left(struct shadow_queue *q, const struct shadow_wr *wr)
@@ -61,8 +63,8 @@ static void limits_refused(const struct shadow_qp *q)
 	f.object = shadow_name(&q->s, name);
 	finding_report(
 		&f,
-		"the send queue is full of %u WRs, none of which is signaled: no completion will free an entry",
-		q->sq.count);
+		"the send queue is full of %u WR%s, none of which is signaled: no completion will free an entry",
+		q->sq.count, plural(q->sq.count));
 }
 
 /* ------------------------------------------------------- receives */
@@ -122,8 +124,8 @@ void limits_end(const struct shadow_qp *q)
 	f.object = shadow_name(&q->s, name);
 	finding_report(
 		&f,
-		"found no posted receive on QP 0x%x (%u times, %llu ms of waiting in total)",
-		q->dest_qpn, q->rnr_times,
+		"found no posted receive on QP 0x%x (%u time%s, %llu ms of waiting in total)",
+		q->dest_qpn, q->rnr_times, plural(q->rnr_times),
 		(unsigned long long)q->rnr_ns / 1000000);
 }
 

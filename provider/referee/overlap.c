@@ -15,6 +15,7 @@
  * that are equal are a note: receives, atomics, READs of the same remote
  * bytes, and READs of at most 8 bytes, which only wait for WRITEs.
  */
+#include "base/plural.h"
 #include "engine/core/opcode.h"
 #include "referee/ranges/journal.h"
 #include "memory_wr.h"
@@ -168,9 +169,10 @@ static void overlap_report(const struct overlap *o, const struct memory *m)
 
 	if (o->rule == RULE_source_received && m->use == MEMORY_SOURCE)
 		what = "sends bytes that will be written by";
-	finding_report(&f, "%s %s (%llu bytes at 0x%llx)", what,
+	finding_report(&f, "%s %s (%llu byte%s at 0x%llx)", what,
 		       queue_wr_name(o->other->q, o->other->wr, other),
 		       (unsigned long long)(o->common.end - o->common.at),
+		       plural(o->common.end - o->common.at),
 		       (unsigned long long)o->common.at);
 }
 
@@ -230,9 +232,10 @@ static void overlap_check_other_processes(const struct memory *m)
 				 memory_received_at, &other))
 		finding_report(
 			&f,
-			"writes the same bytes of the rkey as QP 0x%x of process %d (%llu bytes at 0x%llx)",
+			"writes the same bytes of the rkey as QP 0x%x of process %d (%llu byte%s at 0x%llx)",
 			other.qpn, other.pid,
 			(unsigned long long)(other.span.end - other.span.at),
+			plural(other.span.end - other.span.at),
 			(unsigned long long)other.span.at);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/plural.h"
 #include "shadow.h"
 #include "unmapped.h"
 
@@ -171,8 +172,8 @@ const char *shadow_name(const struct shadow *s, char name[FINDING_NAME])
 	if (s->type == SHADOW_MR) {
 		mr = to_shadow_mr(s);
 		snprintf(name, FINDING_NAME,
-			 "MR of %llu bytes at 0x%llx (lkey 0x%x)",
-			 (unsigned long long)mr->length,
+			 "MR of %llu byte%s at 0x%llx (lkey 0x%x)",
+			 (unsigned long long)mr->length, plural(mr->length),
 			 (unsigned long long)(mr->addr ? mr->addr : mr->iova),
 			 mr->lkey);
 	} else if (s->type == SHADOW_QP || s->type == SHADOW_MW) {

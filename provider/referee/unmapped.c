@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/map_watch.h"
@@ -195,9 +196,9 @@ static void gone_report(struct gone *g)
 		return;
 	finding_report(
 		&f,
-		"%s of %llu bytes at 0x%llx removed %llu bytes of the MR while it was registered",
+		"%s of %llu bytes at 0x%llx removed %llu byte%s of the MR while it was registered",
 		g->call, (unsigned long long)g->len, (unsigned long long)g->at,
-		(unsigned long long)g->bytes);
+		(unsigned long long)g->bytes, plural(g->bytes));
 }
 
 static bool noted_take(struct gone *g)

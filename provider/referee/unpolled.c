@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/plural.h"
 #include "base/clock.h"
 #include "engine/core/log.h"
 #include "engine/poll/poller.h"
@@ -78,8 +79,8 @@ void unpolled_check(const struct shadow_qp *q, bool errors_only)
 			reason_status_name(l.status));
 	f.rule = RULE_completion_unpolled;
 	if (l.others && !errors_only)
-		finding_report(&f, "%u completions were never polled",
-			       l.others);
+		finding_report(&f, "%u completion%s never polled", l.others,
+			       plural_was(l.others));
 }
 
 /* ------------------------------------------------------- events */
@@ -150,7 +151,7 @@ static const char *acked_wrong_cq(const struct shadow *s, int32_t n,
 		snprintf(
 			text, 160,
 			"; %s has %d acknowledgement%s too %s: the wrong CQ may have been acknowledged",
-			shadow_name(o, name), count, count == 1 ? "" : "s",
+			shadow_name(o, name), count, plural(count),
 			other < 0 ? "many" : "few");
 		break;
 	}
@@ -163,8 +164,8 @@ static void unacked_beyond(const struct finding *f, const struct shadow *s,
 {
 	char text[160];
 
-	finding_report(f, "%d more events were acknowledged than delivered%s",
-		       -n, acked_wrong_cq(s, n, text));
+	finding_report(f, "%d more event%s acknowledged than delivered%s", -n,
+		       plural_was(-n), acked_wrong_cq(s, n, text));
 }
 
 void unacked_check(const struct shadow *s, bool at_exit)
@@ -178,8 +179,8 @@ void unacked_check(const struct shadow *s, bool at_exit)
 	f.object = shadow_name(s, name);
 	f.at_exit = at_exit && n > 0;
 	if (n > 0)
-		finding_report(&f, "%d events were never acknowledged%s", n,
-			       acked_wrong_cq(s, n, text));
+		finding_report(&f, "%d event%s never acknowledged%s", n,
+			       plural_was(n), acked_wrong_cq(s, n, text));
 	else if (n < 0)
 		unacked_beyond(&f, s, n);
 }
@@ -275,7 +276,7 @@ void unacked_wait(struct shadow *s)
 		finding_report(
 			&f,
 			"the destroy verb waits forever for the acknowledgement of %d event%s%s",
-			n, n == 1 ? "" : "s", acked_wrong_cq(s, n, text));
+			n, plural(n), acked_wrong_cq(s, n, text));
 	} else {
 		f.rule = RULE_event_unacked;
 		unacked_beyond(&f, s, n);
@@ -319,7 +320,7 @@ static void unacked_wait_cm(const char *call, const void *id,
 	finding_report(
 		&f,
 		"waits forever for the acknowledgement of %u event%s of its rdma_cm_id; the last one is RDMA_CM_EVENT_%s",
-		n, n == 1 ? "" : "s", reason_cm_event_name(event));
+		n, plural(n), reason_cm_event_name(event));
 	referee_unlock();
 }
 

@@ -320,7 +320,7 @@ def failed_wrs():
         code, said = run("--check=note", "--exitcode", "9", "--", QUEUES, case,
                          "wrong")
         expect(f"{case}, handled by the program: a note", code == 9 and
-               f"check: note: {case}" in said and "0 warnings, 1 notes" in said, said)
+               f"check: note: {case}" in said and "0 warnings, 1 note" in said, said)
         code, said = run("--check=error", "--", *fails(case, "wrong"))
         expect(f"{case}: not at level error", (code, said) == (3, ""), said)
     # the aborted process cannot print

@@ -398,7 +398,7 @@ def try_cm_calls():
     with Pair("listens", *STALLS_CM) as p:
         server = who(p.server, "server")
         says(p, 1, f"{server}: rdma_listen at port ", " of 127.0.0.1, backlog 1; "
-             "1 requests are not fetched, 0 exceed the backlog", "listens for")
+             "1 request is not fetched, 0 exceed the backlog", "listens for")
         p.do("event")
         p.do("accept")
         p.do("sleep")

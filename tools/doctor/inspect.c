@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "cm/cm.h"
 #include "common/commands.h"
 #include "doctor.h"
@@ -285,7 +286,7 @@ void inspect_fabric(const char *dir)
 	findings_print(&out);
 	if (!locks.n && !out.n)
 		ok("fabric %s: shared state is consistent; %u context%s open%s",
-		   dir, l->live, l->live == 1 ? " is" : "s are",
+		   dir, l->live, plural_is(l->live),
 		   l->live ? "; transient states were ignored" : "");
 	fabric_close(l->f);
 	findings_free(&locks);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "inspect.h"
 #include "base/log2.h"
 #include "shared/bitmap.h"
@@ -41,8 +42,8 @@ static void check_count(struct arena_inspection *al, enum urxe_obj o,
 	uint32_t used = load_relaxed(&al->l->dev->ctx[al->slot].used[o]);
 
 	if (used != n)
-		wrong(al, "%u %ss counted, %u found", used, fabric_obj_name(o),
-		      n);
+		wrong(al, "%u %s%s counted, %u found", used, fabric_obj_name(o),
+		      plural(used), n);
 }
 
 /*
@@ -173,8 +174,8 @@ static void check_rq(struct arena_inspection *al, const char *what, uint32_t i,
 		 (uint64_t)rq_stride(rq->max_sge) << log);
 	posted = load_relaxed(&rq->prod) - load_relaxed(&rq->cons);
 	if (posted > 1u << log)
-		wrong(al, "%s %u: %u receives posted in a ring of %u", what, i,
-		      posted, 1u << log);
+		wrong(al, "%s %u: %u receive%s posted in a ring of %u", what, i,
+		      posted, plural(posted), 1u << log);
 }
 
 static void inspect_srqs(struct arena_inspection *al)
@@ -322,14 +323,16 @@ static void inspect_keys(struct arena_inspection *al)
 		    !(k->flags & URXE_MR_IS_MW) &&
 		    load_relaxed(&k->windows) != al->windows[i])
 			wrong(al,
-			      "MR entry %u: %u memory windows counted, %u found",
-			      i, load_relaxed(&k->windows), al->windows[i]);
+			      "MR entry %u: %u memory window%s counted, %u found",
+			      i, load_relaxed(&k->windows),
+			      plural(load_relaxed(&k->windows)),
+			      al->windows[i]);
 	}
 	for (i = 0; i < URXE_MAX_FILES; i++) {
 		count = URXE_FILE_COUNT(load_relaxed(&al->a->file[i].refs));
 		if (count != al->files[i])
-			wrong(al, "file %u: %u MRs counted, %u found", i, count,
-			      al->files[i]);
+			wrong(al, "file %u: %u MR%s counted, %u found", i,
+			      count, plural(count), al->files[i]);
 	}
 }
 
@@ -346,8 +349,8 @@ static void inspect_pds(struct arena_inspection *al)
 		n += load_relaxed(&al->a->pd[i].live) & 1;
 		if (refs < al->refs[i])
 			wrong(al,
-			      "PD %u: %u objects counted, at least %u found", i,
-			      refs, al->refs[i]);
+			      "PD %u: %u object%s counted, at least %u found",
+			      i, refs, plural(refs), al->refs[i]);
 	}
 	check_count(al, URXE_OBJ_PD, n);
 }
@@ -377,6 +380,8 @@ static void inspect_inboxes(struct arena_inspection *al)
 
 static void arena_check_all(struct arena_inspection *al)
 {
+	uint32_t marked;
+
 	inspect_cqs(al);
 	inspect_srqs(al);
 	inspect_cntrs(al);
@@ -384,13 +389,14 @@ static void arena_check_all(struct arena_inspection *al)
 	inspect_keys(al);
 	inspect_pds(al);
 	inspect_inboxes(al);
+	marked = bits_count(al->a->heap_map, URXE_HEAP_PAGES);
 	if (memcmp(al->heap, al->a->heap_map, sizeof(al->heap)))
-		wrong(al, "%u heap pages marked used, rings use %u",
-		      bits_count(al->a->heap_map, URXE_HEAP_PAGES),
-		      bits_count(al->heap, URXE_HEAP_PAGES));
+		wrong(al, "%u heap page%s marked used, rings use %u", marked,
+		      plural(marked), bits_count(al->heap, URXE_HEAP_PAGES));
+	marked = bits_count(al->a->small_map, URXE_SMALL_UNITS);
 	if (memcmp(al->small, al->a->small_map, sizeof(al->small)))
-		wrong(al, "%u small-ring units marked used, rings use %u",
-		      bits_count(al->a->small_map, URXE_SMALL_UNITS),
+		wrong(al, "%u small-ring unit%s marked used, rings use %u",
+		      marked, plural(marked),
 		      bits_count(al->small, URXE_SMALL_UNITS));
 }
 

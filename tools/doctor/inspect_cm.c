@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "cm/cm.h"
 #include "inspect.h"
 
@@ -41,8 +42,8 @@ static void inspect_channel(struct inspection *l, struct cm *cm,
 		n++;
 	}
 	if (n != c->events)
-		found(l->out, "event channel %u: %u events counted, %u found",
-		      i, c->events, n);
+		found(l->out, "event channel %u: %u event%s counted, %u found",
+		      i, c->events, plural(c->events), n);
 }
 
 static void inspect_ids(struct inspection *l, struct cm *cm)

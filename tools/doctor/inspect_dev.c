@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "inspect.h"
 #include "shared/bitmap.h"
 
@@ -26,14 +27,15 @@ static void inspect_counts(struct inspection *l)
 			sum += n;
 			if (n && load_relaxed(&c->state) == URXE_CTX_FREE)
 				found(l->out,
-				      "context %u is free, but %u %ss are counted",
-				      i, (uint32_t)n, fabric_obj_name(o));
+				      "context %u is free, but %u %s%s counted",
+				      i, (uint32_t)n, fabric_obj_name(o),
+				      plural_is(n));
 		}
 		n = load_relaxed(&l->dev->used[o]);
 		if (n != sum)
 			found(l->out,
-			      "device: %u %ss counted, contexts have %llu",
-			      (uint32_t)n, fabric_obj_name(o),
+			      "device: %u %s%s counted, contexts have %llu",
+			      (uint32_t)n, fabric_obj_name(o), plural(n),
 			      (unsigned long long)sum);
 	}
 }
@@ -59,7 +61,7 @@ static void inspect_contexts(struct inspection *l)
 
 static void inspect_directory(struct inspection *l)
 {
-	uint32_t i, n[URXE_MAX_CTX] = { 0 };
+	uint32_t i, used, n[URXE_MAX_CTX] = { 0 };
 	uint64_t e;
 
 	for (i = 0; i < URXE_MAX_QP; i++) {
@@ -83,16 +85,17 @@ static void inspect_directory(struct inspection *l)
 			      URXE_DIR_QPN(e), URXE_DIR_CTX(e),
 			      URXE_DIR_GEN(e));
 	}
-	for (i = 0; i < URXE_MAX_CTX; i++)
-		if (n[i] != load_relaxed(&l->dev->ctx[i].used[URXE_OBJ_QP]))
-			found(l->out, "context %u: %u QPs counted, %u found", i,
-			      load_relaxed(&l->dev->ctx[i].used[URXE_OBJ_QP]),
-			      n[i]);
+	for (i = 0; i < URXE_MAX_CTX; i++) {
+		used = load_relaxed(&l->dev->ctx[i].used[URXE_OBJ_QP]);
+		if (n[i] != used)
+			found(l->out, "context %u: %u QP%s counted, %u found",
+			      i, used, plural(used), n[i]);
+	}
 }
 
 static void inspect_groups(struct inspection *l)
 {
-	uint32_t g, i, qpn, n, slot, gen;
+	uint32_t g, i, qpn, n, count, slot, gen;
 
 	for (g = 0; g < URXE_MAX_MCAST_GRP; g++) {
 		const struct urxe_mcast_grp *grp = &l->dev->mcast[g];
@@ -105,10 +108,11 @@ static void inspect_groups(struct inspection *l)
 				      "multicast group %u: QP 0x%x does not exist",
 				      g, qpn);
 		}
-		if (n != load_relaxed(&grp->count))
+		count = load_relaxed(&grp->count);
+		if (n != count)
 			found(l->out,
-			      "multicast group %u: %u QPs counted, %u found", g,
-			      load_relaxed(&grp->count), n);
+			      "multicast group %u: %u QP%s counted, %u found",
+			      g, count, plural(count), n);
 	}
 }
 
@@ -198,18 +202,19 @@ void inspect_device_memory(struct inspection *l)
 		mrs = URXE_DM_COUNT(load_relaxed(&l->dev->dm[i].refs)) - 1;
 		if (mrs != l->dm_mrs[i])
 			found(l->out,
-			      "device memory %u: %u MRs counted, %u found", i,
-			      mrs, l->dm_mrs[i]);
+			      "device memory %u: %u MR%s counted, %u found", i,
+			      mrs, plural(mrs), l->dm_mrs[i]);
 	}
+	used = bits_count(l->dev->dm_map, sizeof(map) * 8);
 	if (memcmp(map, l->dev->dm_map, sizeof(map)))
-		found(l->out, "device memory: %u pages marked used, %u in use",
-		      bits_count(l->dev->dm_map, sizeof(map) * 8),
-		      bits_count(map, sizeof(map) * 8));
-	for (i = 0; i < URXE_MAX_CTX; i++)
-		if (n[i] != load_relaxed(&l->dev->ctx[i].used[URXE_OBJ_DM]))
-			found(l->out, "context %u: %u DMs counted, %u found", i,
-			      load_relaxed(&l->dev->ctx[i].used[URXE_OBJ_DM]),
-			      n[i]);
+		found(l->out, "device memory: %u page%s marked used, %u in use",
+		      used, plural(used), bits_count(map, sizeof(map) * 8));
+	for (i = 0; i < URXE_MAX_CTX; i++) {
+		used = load_relaxed(&l->dev->ctx[i].used[URXE_OBJ_DM]);
+		if (n[i] != used)
+			found(l->out, "context %u: %u DM%s counted, %u found",
+			      i, used, plural(used), n[i]);
+	}
 }
 
 /* --------------------------------------------------------- directories */

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "check.h"
 #include "common/commands.h"
 #include "relay.h"
@@ -269,8 +270,9 @@ static void show_note(struct note *n, unsigned int times)
 	find_sources(n);
 	if (times)
 		fprintf(to,
-			"urxe[%.*s]: check: %s at the same place: %u times\n",
-			(int)strcspn(n->id, "."), n->id, n->rule, times);
+			"urxe[%.*s]: check: %s at the same place: %u time%s\n",
+			(int)strcspn(n->id, "."), n->id, n->rule, times,
+			plural(times));
 	else
 		print_note(to, n);
 	fclose(to);
@@ -348,15 +350,17 @@ static void check_report(const struct check_report *r, const struct notes *n)
 /* Print the numbers of errors, warnings and notes. */
 static void check_print_counts(const struct notes *n)
 {
-	size_t i, errors = 0, warnings = 0;
+	size_t i, errors = 0, warnings = 0, others;
 
 	for (i = 0; i < n->count; i++) {
 		errors += !strcmp(n->note[i].level, "error");
 		warnings += !strcmp(n->note[i].level, "warning");
 	}
+	others = n->count - errors - warnings;
 	if (n->count)
-		fail(0, "check: %zu errors, %zu warnings, %zu notes", errors,
-		     warnings, n->count - errors - warnings);
+		fail(0, "check: %zu error%s, %zu warning%s, %zu note%s", errors,
+		     plural(errors), warnings, plural(warnings), others,
+		     plural(others));
 }
 
 void check_end(struct check *c)

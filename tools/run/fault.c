@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "base/atomic.h"
 #include "chaos/fault_tally.h"
 #include "common/commands.h"
@@ -209,8 +210,7 @@ static void fault_print_unused(const struct fault_rule *r)
 		return;
 	if (matched)
 		fail(0, "--fault: \"%s\" never struck: it matched %llu time%s",
-		     r->text, (unsigned long long)matched,
-		     matched == 1 ? "" : "s");
+		     r->text, (unsigned long long)matched, plural(matched));
 	else
 		fail(0, "--fault: \"%s\" never struck: nothing matched it",
 		     r->text);

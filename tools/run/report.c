@@ -2,6 +2,7 @@
 /* Formats of urxe run --check --report (report.h). */
 #include <string.h>
 
+#include "base/plural.h"
 #include "common/json.h"
 #include "report.h"
 
@@ -115,7 +116,7 @@ static void junit_note(FILE *to, const struct note *n)
 	xml_text(to, n->text);
 	fputs(" [", to);
 	xml_text(to, n->source);
-	fprintf(to, "], %u times\n", n->count);
+	fprintf(to, "], %u time%s\n", n->count, plural(n->count));
 	junit_calls(to, n);
 	fputs("hint: ", to);
 	xml_text(to, n->hint);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "fabric/reason.h"
 #include "common/json.h"
 #include "why/stall_json.h"
@@ -119,9 +120,10 @@ static void page_head(struct page *p, const struct top *t)
 
 	page_line(
 		p,
-		"urxe top: fabric %s, port %s; %u QPs, %u CQs, %u contexts; %s of %sB device memory",
+		"urxe top: fabric %s, port %s; %u QP%s, %u CQ%s, %u context%s; %s of %sB device memory",
 		fabric_name(t), port_is_up(v) ? "ACTIVE" : "DOWN", v->qps,
-		v->cqs, v->ctxs, scaled((double)v->dm_bytes),
+		plural(v->qps), v->cqs, plural(v->cqs), v->ctxs,
+		plural(v->ctxs), scaled((double)v->dm_bytes),
 		scaled((double)v->dev->dm_bytes));
 	page_line(
 		p,

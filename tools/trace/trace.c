@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "chaos/number.h"
 #include "common/commands.h"
 #include "trace_pcap.h"
@@ -70,9 +71,10 @@ static void print_losses(const struct trace_input *in, unsigned int n)
 
 	for (i = 0; i < n; i++) {
 		if (trace_input_lost(&in[i]))
-			fail(0, "%s: no space for the records of %llu threads",
+			fail(0, "%s: no space for the records of %llu thread%s",
 			     in[i].path,
-			     (unsigned long long)trace_input_lost(&in[i]));
+			     (unsigned long long)trace_input_lost(&in[i]),
+			     plural(trace_input_lost(&in[i])));
 		for (j = 0; j < in[i].threads; j++) {
 			trace_who(in[i].thread[j], who);
 			if (in[i].thread[j]->lost)

@@ -2,6 +2,7 @@
 /* Decoding and printing of PACKET records. */
 #include <string.h>
 
+#include "base/plural.h"
 #include "trace/packet.h"
 #include "trace_wire.h"
 #include "wire/icrc.h"
@@ -154,7 +155,7 @@ void trace_packet_print(FILE *to, const struct trace_record *r)
 		return;
 	}
 	if (!headers_get(&p, &h)) {
-		fprintf(to, "%u bytes", p.bytes);
+		fprintf(to, "%u byte%s", p.bytes, plural(p.bytes));
 		return;
 	}
 	fprintf(to, "%s%s to QP 0x%x psn=%u", transport_name(h.bth.opcode),

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "fabric/reason.h"
 #include "shared/atomic_lock.h"
 #include "stall.h"
@@ -159,8 +160,8 @@ static void stall_of_context(struct stalls *s, const struct view_ctx *c)
 	out = stall_add(s, "async-kept", &c->process, c->kept);
 	stall_append(
 		out,
-		"%u asynchronous events are not written to the channel: it is full, or the adversary delays them",
-		c->kept);
+		"%u asynchronous event%s not written to the channel: it is full, or the adversary delays events",
+		c->kept, plural_is(c->kept));
 	stall_ends(out, "ibv_get_async_event by %s", process_name(&c->process));
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "fabric/reason.h"
 #include "stall.h"
 
@@ -137,8 +138,7 @@ static void call_of_destroy(struct stalls *s, const struct urxe_call *c,
 			     kind == URXE_CALL_DESTROY_QP ? " of %s 0x%x" :
 							    " of %s %u",
 			     waits[kind].object, object);
-	stall_append(out, " until %u event%s acknowledged", n,
-		     n == 1 ? " is" : "s are");
+	stall_append(out, " until %u event%s acknowledged", n, plural_is(n));
 	if (!waits[kind].object)
 		stall_append(out, "; the last one is RDMA_CM_EVENT_%s",
 			     reason_cm_event_name(load_relaxed(&c->event)));

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "fabric/reason.h"
 #include "stall.h"
 
@@ -30,7 +31,7 @@ static void stall_of_chan(struct stalls *s, const struct view *v, struct cm *cm,
 	/* the ordinal of the event at the head identifies the wait */
 	out = stall_add(s, "cm-event", &p, e ? e->order : 0);
 	stall_append(out, "%u rdma_cm event%s not read", c->events,
-		     c->events == 1 ? " is" : "s are");
+		     plural_is(c->events));
 	if (e)
 		stall_append(out, ", the oldest RDMA_CM_EVENT_%s",
 			     reason_cm_event_name(e->resp.event));
@@ -181,8 +182,9 @@ static void stalls_of_listeners(struct stalls *s, const struct view *v)
 		if (l.waiting || l.parked)
 			stall_append(
 				out,
-				"; %u requests are not fetched, %u exceed the backlog",
-				l.waiting, l.parked);
+				"; %u request%s not fetched, %u exceed%s the backlog",
+				l.waiting, plural_is(l.waiting), l.parked,
+				l.parked == 1 ? "s" : "");
 		stall_ends(
 			out,
 			l.waiting ?

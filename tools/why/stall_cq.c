@@ -5,6 +5,7 @@
 #include <infiniband/verbs.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "fabric/reason.h"
 #include "shared/cq_ring.h"
 #include "stall.h"
@@ -49,9 +50,8 @@ static bool cq_events(struct stalls *s, const struct view_cq *q)
 	out = stall_of_cq(s, q, "event-unread", fetched);
 	stall_append(out,
 		     "CQ %u: %u event%s not read, %u completion%s not polled",
-		     q->index, unread + pending,
-		     unread + pending == 1 ? " is" : "s are", q->unread,
-		     q->unread == 1 ? " is" : "s are");
+		     q->index, unread + pending, plural_is(unread + pending),
+		     q->unread, plural_is(q->unread));
 	if (pending)
 		stall_append(
 			out,
@@ -93,9 +93,9 @@ static void cq_append_silence(struct stall *out, const struct view_cq *q)
 	else if (!strcmp(out->kind, "cq-moderated"))
 		stall_append(
 			out,
-			"; moderation (ibv_modify_cq) delays the event: %u of %u completions, period %u us",
+			"; moderation (ibv_modify_cq) delays the event: %u of %u completion%s, period %u us",
 			load_relaxed(&q->sh.held_back), URXE_MODERATE_COUNT(m),
-			URXE_MODERATE_US(m));
+			plural(URXE_MODERATE_COUNT(m)), URXE_MODERATE_US(m));
 }
 
 static void cq_unread(struct stalls *s, const struct view_cq *q)
@@ -107,7 +107,7 @@ static void cq_unread(struct stalls *s, const struct view_cq *q)
 		return;
 	out = stall_of_cq(s, q, silence ? silence : "cq-unread", q->head);
 	stall_append(out, "CQ %u has %u unpolled completion%s (%u entries)",
-		     q->index, q->unread, q->unread == 1 ? "" : "s", q->depth);
+		     q->index, q->unread, plural(q->unread), q->depth);
 	cq_append_silence(out, q);
 	cq_append_first(out, q);
 	stall_ends(out,

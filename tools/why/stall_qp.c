@@ -9,6 +9,7 @@
  */
 #include <infiniband/verbs.h>
 
+#include "base/plural.h"
 #include "fabric/reason.h"
 #include "shared/atomic_lock.h"
 #include "stall.h"
@@ -342,8 +343,9 @@ static void stall_of_full(struct stalls *s, const struct view *v,
 	stall_append(out,
 		     "the send queue is full, and a WR was refused (ENOMEM): ");
 	if (full == URXE_FULL_UNPOLLED) {
-		stall_append(out, "%u completions in CQ %u are not polled",
-			     cq->unread, cq->index);
+		stall_append(out, "%u completion%s in CQ %u %s not polled",
+			     cq->unread, plural(cq->unread), cq->index,
+			     cq->unread == 1 ? "is" : "are");
 		stall_ends(out, "ibv_poll_cq of CQ %u by %s", cq->index,
 			   process_name(&q->process));
 		return;
@@ -442,7 +444,7 @@ static void stall_of_receives(struct stalls *s, const struct view *v,
 		return;
 	}
 	stall_append(out, "%u receive%s posted: no message arrives", n,
-		     n == 1 ? " is" : "s are");
+		     plural_is(n));
 	if (!qp_is_connected(q)) {
 		stall_ends(out, "a message");
 		return;

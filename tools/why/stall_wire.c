@@ -9,6 +9,7 @@
 #include <infiniband/verbs.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "stall.h"
 #include "wire/address.h"
 #include "wire/neighbour.h"
@@ -165,12 +166,12 @@ static void stall_append_packets(struct stall *s, const struct view_qp *q)
 	const uint32_t retransmits = load_relaxed(&w->retransmits);
 
 	stall_append(s, " from PSN 0x%x on (%u packet%s outstanding", una, out,
-		     out == 1 ? " is" : "s are");
+		     plural_is(out));
 	if (queued && out >= window)
 		stall_append(s, ", and the window of %u is full", window);
 	if (retransmits)
 		stall_append(s, "; retransmitted %u time%s", retransmits,
-			     retransmits == 1 ? "" : "s");
+			     plural(retransmits));
 	stall_append(s, ")");
 }
 
@@ -226,7 +227,7 @@ void stall_of_wire_receives(struct stall *s, const struct view *v,
 			    const struct view_qp *q, uint32_t n)
 {
 	stall_append(s, "%u receive%s posted: no message arrives from %s", n,
-		     n == 1 ? " is" : "s are", wire_peer_name(q));
+		     plural_is(n), wire_peer_name(q));
 	if (socket_owner_is_missing(s, v))
 		s->level = STALL_STALLS;
 	else

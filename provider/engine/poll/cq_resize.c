@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "cq_resize.h"
 #include "engine/cq/cq.h"
 #include "engine/cq/eager.h"
@@ -145,8 +146,8 @@ static int cq_replace_ring(struct urxe_cq *cq, struct urxe_backlog *b, int cqe)
 	backlog_drain(cq, b, max);
 	if (backlog_waiting(b) > (uint32_t)cqe) {
 		urxe_why(
-			"ibv_resize_cq: %u completions are unpolled, but cqe is %d",
-			backlog_waiting(b), cqe);
+			"ibv_resize_cq: %u completion%s unpolled, but cqe is %d",
+			backlog_waiting(b), plural_is(backlog_waiting(b)), cqe);
 		return EINVAL;
 	}
 	ret = cq_ring_new(cq->ctx, cqe, &next);

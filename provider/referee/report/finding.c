@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "base/compiler.h"
 #include "engine/core/process.h"
 #include "finding.h"
@@ -491,8 +492,9 @@ static void reported_count(const struct reported *t)
 	int n, m;
 
 	n = snprintf(line, sizeof(line),
-		     "urxe[%d]: check: %s at the same place: %u times\n",
-		     (int)urxe_pid, rule_name(t->rule, name), t->count);
+		     "urxe[%d]: check: %s at the same place: %u time%s\n",
+		     (int)urxe_pid, rule_name(t->rule, name), t->count,
+		     plural(t->count));
 	m = snprintf(note, sizeof(note), "%c\t%d.%u\t%u\n",
 		     open ? 'C' :
 		     run  ? 'T' :
