@@ -48,21 +48,132 @@ static void send_to_a(struct duo *d, unsigned int flags, uint32_t len)
 }
 
 static void expect_event(struct ibv_comp_channel *chan, struct ibv_cq *cq,
-			 void *cq_context)
+			 const void *cq_context, const char *rest)
 {
 	void *got_context = NULL;
 	struct ibv_cq *got;
 
-	ck_assert_msg(fd_readable(chan->fd, WAIT_MS), "no completion event");
+	ck_assert_msg(fd_readable(chan->fd, WAIT_MS),
+		      "no completion event; steps: %s", rest);
 	ck_ok(ibv_get_cq_event(chan, &got, &got_context));
 	ck_assert_ptr_eq(got, cq);
 	ck_assert_ptr_eq(got_context, cq_context);
 	ibv_ack_cq_events(got, 1);
 }
 
-static void expect_no_event(struct ibv_comp_channel *chan)
+static void expect_no_event(struct ibv_comp_channel *chan, const char *rest)
 {
-	ck_assert(!fd_readable(chan->fd, QUIET_MS));
+	ck_assert_msg(!fd_readable(chan->fd, QUIET_MS), "an event; steps: %s",
+		      rest);
+}
+
+/* Two nodes; the events are those of a's receive CQ. */
+struct steps {
+	struct duo d;
+	int polled; /* wr_id of the next completion */
+	const char *rest; /* steps that are not done, for failure messages */
+};
+
+static void step(struct steps *s, const char *word, size_t n)
+{
+	const struct node *a = &s->d.a;
+
+#define IS(text) (n == sizeof(text) - 1 && !memcmp(word, text, n))
+	if (IS("arm"))
+		ck_ok(ibv_req_notify_cq(a->rcq, 0));
+	else if (IS("arm_solicited"))
+		ck_ok(ibv_req_notify_cq(a->rcq, 1));
+	else if (IS("send"))
+		send_to_a(&s->d, 0, 8);
+	else if (IS("send_solicited"))
+		send_to_a(&s->d, IBV_SEND_SOLICITED, 8);
+	else if (IS("event"))
+		expect_event(a->chan, a->rcq, a, s->rest);
+	else if (IS("none"))
+		expect_no_event(a->chan, s->rest);
+	else if (IS("poll"))
+		expect_ok(a->rcq, s->polled++, IBV_WC_RECV);
+	else if (IS("resize"))
+		ck_ok(ibv_resize_cq(a->rcq, a->rcq->cqe + 100));
+	else
+		ck_abort_msg("no such step: %s", word);
+#undef IS
+}
+
+/*
+ * Do the steps that the words of @list name: "arm" a's receive CQ for all
+ * completions or for solicited ones ("arm_solicited"), "send" a message from
+ * b, expect an "event" or "none", "poll" a completion, "resize" the CQ.
+ */
+static void do_steps(struct steps *s, const char *list)
+{
+	size_t n;
+
+	for (s->rest = list; *s->rest; s->rest += strspn(s->rest, " ")) {
+		n = strcspn(s->rest, " ");
+		step(s, s->rest, n);
+		s->rest += n;
+	}
+}
+
+/* Open nodes; a has n receives with wr_id 0, 1, ... */
+static void steps_open(struct steps *s, int where, int n)
+{
+	int i;
+
+	s->polled = 0;
+	open_with_channel(&s->d, where);
+	for (i = 0; i < n; i++)
+		ck_ok(post_recv(&s->d.a, i, 0, 64));
+}
+
+static void run_steps(int where, int n, const char *list)
+{
+	struct steps s;
+
+	steps_open(&s, where, n);
+	do_steps(&s, list);
+	duo_close(&s.d);
+}
+
+/* Let a message raise an event, which is not fetched. */
+static void raise_event(struct duo *d)
+{
+	ck_ok(post_recv(&d->a, 1, 0, 64));
+	ck_ok(ibv_req_notify_cq(d->a.rcq, 0));
+	send_to_a(d, 0, 8);
+	ck_assert(fd_readable(d->a.chan->fd, WAIT_MS));
+}
+
+static void destroy_qp_of_a(struct duo *d)
+{
+	ck_ok(ibv_destroy_qp(d->a.qp));
+	d->a.qp = NULL;
+}
+
+/* Give a a send CQ with a channel of its own.  Return the CQ that it had. */
+static struct ibv_cq *set_send_channel(struct duo *d, void *cq_context,
+				       int comp_vector)
+{
+	struct ibv_cq *old = d->a.scq;
+
+	d->a.chan = ibv_create_comp_channel(d->a.ctx);
+	ck_nonnull(d->a.chan);
+	d->a.scq =
+		ibv_create_cq(d->a.ctx, 64, cq_context, d->a.chan, comp_vector);
+	ck_nonnull(d->a.scq);
+	duo_renew(d);
+	return old;
+}
+
+static void close_send_channel(struct duo *d, struct ibv_cq *old)
+{
+	destroy_qp_of_a(d);
+	ck_ok(ibv_destroy_cq(d->a.scq));
+	ck_ok(ibv_destroy_comp_channel(d->a.chan));
+	d->a.chan = NULL;
+	d->a.scq = old;
+	duo_close(d);
 }
 
 /* A channel that a CQ uses cannot be destroyed: EBUSY. */
@@ -90,30 +201,13 @@ END_TEST
  */
 START_TEST(armed_once)
 {
-	struct duo d;
-	int i;
-
-	open_with_channel(&d, _i);
-	for (i = 0; i < 10; i++)
-		ck_ok(post_recv(&d.a, i, 0, 64));
-	/* not armed: no event */
-	send_to_a(&d, IBV_SEND_SOLICITED, 8);
-	expect_no_event(d.a.chan);
-	expect(d.a.rcq, 0, IBV_WC_SUCCESS);
-	/* armed: one event for any number of completions */
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	expect_no_event(d.a.chan);
-	send_to_a(&d, 0, 8);
-	send_to_a(&d, 0, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	expect_no_event(d.a.chan);
-	/* armed again: another event */
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	send_to_a(&d, 0, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	for (i = 1; i < 4; i++)
-		expect(d.a.rcq, i, IBV_WC_SUCCESS);
-	duo_close(&d);
+	run_steps(_i, 10,
+		  /* not armed: no event */
+		  "send_solicited none poll "
+		  /* armed: one event for any number of completions */
+		  "arm none send send event none "
+		  /* armed again: another event */
+		  "arm send event poll poll poll");
 }
 END_TEST
 
@@ -123,23 +217,10 @@ END_TEST
  */
 START_TEST(older_completions_raise_event)
 {
-	struct duo d;
-
-	open_with_channel(&d, _i);
-	ck_ok(post_recv(&d.a, 1, 0, 64));
-	ck_ok(post_recv(&d.a, 2, 0, 64));
-	send_to_a(&d, 0, 8);
-	expect_no_event(d.a.chan);
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	/* that event has disarmed the CQ */
-	send_to_a(&d, 0, 8);
-	expect_no_event(d.a.chan);
-	expect_ok(d.a.rcq, 1, IBV_WC_RECV);
-	expect_ok(d.a.rcq, 2, IBV_WC_RECV);
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	expect_no_event(d.a.chan);
-	duo_close(&d);
+	run_steps(_i, 2,
+		  "send none arm event "
+		  /* that event has disarmed the CQ */
+		  "send none poll poll arm none");
 }
 END_TEST
 
@@ -149,21 +230,14 @@ END_TEST
  */
 START_TEST(armed_before_the_poll)
 {
-	struct duo d;
+	struct steps s;
 	int i;
 
-	open_with_channel(&d, _i);
+	steps_open(&s, _i, 6);
+	do_steps(&s, "arm");
 	for (i = 0; i < 6; i++)
-		ck_ok(post_recv(&d.a, i, 0, 64));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	for (i = 0; i < 6; i++) {
-		send_to_a(&d, 0, 8);
-		expect_event(d.a.chan, d.a.rcq, &d.a);
-		ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-		expect_no_event(d.a.chan);
-		expect_ok(d.a.rcq, i, IBV_WC_RECV);
-	}
-	duo_close(&d);
+		do_steps(&s, "send event arm none poll");
+	duo_close(&s.d);
 }
 END_TEST
 
@@ -173,25 +247,9 @@ END_TEST
  */
 START_TEST(completion_while_not_armed)
 {
-	struct duo d;
-	int i;
-
-	open_with_channel(&d, _i);
-	for (i = 0; i < 3; i++)
-		ck_ok(post_recv(&d.a, i, 0, 64));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	send_to_a(&d, 0, 8);
-	send_to_a(&d, 0, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	expect_no_event(d.a.chan);
-	expect_ok(d.a.rcq, 0, IBV_WC_RECV);
-	expect_ok(d.a.rcq, 1, IBV_WC_RECV);
-	send_to_a(&d, 0, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	duo_close(&d);
+	run_steps(_i, 3,
+		  "arm send send event arm event arm none "
+		  "poll poll send event");
 }
 END_TEST
 
@@ -201,21 +259,7 @@ END_TEST
  */
 START_TEST(armed_with_event_pending)
 {
-	struct duo d;
-	int i;
-
-	open_with_channel(&d, _i);
-	for (i = 0; i < 2; i++)
-		ck_ok(post_recv(&d.a, i, 0, 64));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	send_to_a(&d, 0, 8);
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	expect_no_event(d.a.chan);
-	expect_ok(d.a.rcq, 0, IBV_WC_RECV);
-	send_to_a(&d, 0, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	duo_close(&d);
+	run_steps(_i, 2, "arm send arm event none poll send event");
 }
 END_TEST
 
@@ -225,30 +269,18 @@ END_TEST
  */
 START_TEST(one_poll_for_each_event)
 {
-	const int n = 20;
-	struct duo d;
+	struct steps s;
 	int i;
 
-	open_with_channel(&d, _i);
-	for (i = 0; i < n; i++)
-		ck_ok(post_recv(&d.a, i, 0, 64));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	for (i = 0; i < n / 2; i++)
-		send_to_a(&d, 0, 8);
-	for (i = 0; i < n; i++) {
-		expect_event(d.a.chan, d.a.rcq, &d.a);
-		ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-		expect_ok(d.a.rcq, i, IBV_WC_RECV);
-		if (i % 5 == 0 && i < n / 2) {
-			send_to_a(&d, 0, 8);
-			send_to_a(&d, 0, 8);
-			send_to_a(&d, 0, 8);
-			send_to_a(&d, 0, 8);
-			send_to_a(&d, 0, 8);
-		}
+	steps_open(&s, _i, 20);
+	do_steps(&s, "arm send send send send send send send send send send");
+	for (i = 0; i < 20; i++) {
+		do_steps(&s, "event arm poll");
+		if (i % 5 == 0 && i < 10)
+			do_steps(&s, "send send send send send");
 	}
-	expect_no_event(d.a.chan);
-	duo_close(&d);
+	do_steps(&s, "none");
+	duo_close(&s.d);
 }
 END_TEST
 
@@ -258,21 +290,7 @@ END_TEST
  */
 START_TEST(event_of_polled_completion)
 {
-	struct duo d;
-	int i;
-
-	open_with_channel(&d, _i);
-	for (i = 0; i < 2; i++)
-		ck_ok(post_recv(&d.a, i, 0, 64));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	send_to_a(&d, 0, 8);
-	expect_ok(d.a.rcq, 0, IBV_WC_RECV);
-	send_to_a(&d, 0, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	expect_no_event(d.a.chan);
-	expect_ok(d.a.rcq, 1, IBV_WC_RECV);
-	duo_close(&d);
+	run_steps(_i, 2, "arm send poll send event arm none poll");
 }
 END_TEST
 
@@ -282,27 +300,11 @@ END_TEST
  */
 START_TEST(solicited_while_not_armed)
 {
-	struct duo d;
-	int i;
-
-	open_with_channel(&d, _i);
-	for (i = 0; i < 5; i++)
-		ck_ok(post_recv(&d.a, i, 0, 64));
-	send_to_a(&d, 0, 8);
-	send_to_a(&d, IBV_SEND_SOLICITED, 8);
-	send_to_a(&d, 0, 8);
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	/* that event announced the second completion */
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
-	expect_no_event(d.a.chan);
-	for (i = 0; i < 3; i++)
-		expect_ok(d.a.rcq, i, IBV_WC_RECV);
-	send_to_a(&d, 0, 8);
-	expect_no_event(d.a.chan);
-	send_to_a(&d, IBV_SEND_SOLICITED, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	duo_close(&d);
+	run_steps(_i, 5,
+		  "send send_solicited send arm_solicited event "
+		  /* that event announced the second completion */
+		  "arm_solicited none poll poll poll send none "
+		  "send_solicited event");
 }
 END_TEST
 
@@ -311,32 +313,9 @@ END_TEST
  */
 START_TEST(older_completions_of_a_resized_cq)
 {
-	struct duo d;
-	int i;
-
-	open_with_channel(&d, _i);
-	for (i = 0; i < 4; i++)
-		ck_ok(post_recv(&d.a, i, 0, 64));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	send_to_a(&d, 0, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	ck_ok(ibv_resize_cq(d.a.rcq, 200));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	expect_no_event(d.a.chan);
-	send_to_a(&d, 0, 8);
-	send_to_a(&d, 0, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	ck_ok(ibv_resize_cq(d.a.rcq, 300));
-	expect_ok(d.a.rcq, 0, IBV_WC_RECV);
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	expect_no_event(d.a.chan);
-	expect_ok(d.a.rcq, 1, IBV_WC_RECV);
-	expect_ok(d.a.rcq, 2, IBV_WC_RECV);
-	send_to_a(&d, 0, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	duo_close(&d);
+	run_steps(_i, 4,
+		  "arm send event resize arm none send send event "
+		  "resize poll arm event arm none poll poll send event");
 }
 END_TEST
 
@@ -346,14 +325,7 @@ END_TEST
  */
 START_TEST(older_completions_are_not_solicited)
 {
-	struct duo d;
-
-	open_with_channel(&d, _i);
-	ck_ok(post_recv(&d.a, 1, 0, 64));
-	send_to_a(&d, 0, 8);
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
-	expect_no_event(d.a.chan);
-	duo_close(&d);
+	run_steps(_i, 1, "send arm_solicited none");
 }
 END_TEST
 
@@ -363,45 +335,27 @@ END_TEST
  */
 START_TEST(solicited_only)
 {
-	struct duo d;
-	int i;
-
-	open_with_channel(&d, _i);
-	for (i = 0; i < 10; i++)
-		ck_ok(post_recv(&d.a, i, 0, 64));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
-	send_to_a(&d, 0, 8);
-	expect_no_event(d.a.chan);
-	send_to_a(&d, IBV_SEND_SOLICITED, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	send_to_a(&d, IBV_SEND_SOLICITED, 8);
-	expect_no_event(d.a.chan);
-	/* arming for all completions includes solicited ones ... */
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	send_to_a(&d, 0, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	/* ... and is not restricted by arming for solicited ones */
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
-	send_to_a(&d, 0, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	duo_close(&d);
+	run_steps(_i, 10,
+		  "arm_solicited send none send_solicited event "
+		  "send_solicited none "
+		  /* arming for all completions includes solicited ones ... */
+		  "arm_solicited arm send event "
+		  /* ... and is not restricted by arming for solicited ones */
+		  "arm arm_solicited send event");
 }
 END_TEST
 
 /* A completion with an error is solicited. */
 START_TEST(errors_are_solicited)
 {
-	struct duo d;
+	struct steps s;
 
-	open_with_channel(&d, _i);
-	ck_ok(post_recv(&d.a, 7, 0, 64));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
-	ck_ok(qp_to(d.a.qp, IBV_QPS_ERR));
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	expect(d.a.rcq, 7, IBV_WC_WR_FLUSH_ERR);
-	duo_close(&d);
+	steps_open(&s, _i, 1);
+	do_steps(&s, "arm_solicited");
+	ck_ok(qp_to(s.d.a.qp, IBV_QPS_ERR));
+	do_steps(&s, "event");
+	expect(s.d.a.rcq, 0, IBV_WC_WR_FLUSH_ERR);
+	duo_close(&s.d);
 }
 END_TEST
 
@@ -411,15 +365,14 @@ END_TEST
  */
 START_TEST(receive_error_is_solicited)
 {
-	struct duo d;
+	struct steps s;
 
-	open_with_channel(&d, _i);
-	ck_ok(post_recv(&d.a, 7, 0, 4));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
-	send_to_a(&d, 0, 64);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	expect(d.a.rcq, 7, IBV_WC_LOC_LEN_ERR);
-	duo_close(&d);
+	steps_open(&s, _i, 1);
+	do_steps(&s, "arm_solicited");
+	send_to_a(&s.d, 0, 128);
+	do_steps(&s, "event");
+	expect(s.d.a.rcq, 0, IBV_WC_LOC_LEN_ERR);
+	duo_close(&s.d);
 }
 END_TEST
 
@@ -429,28 +382,26 @@ END_TEST
  */
 START_TEST(write_with_imm)
 {
-	struct opts o = default_opts();
 	struct duo d;
 
 	/* the events are those of b's channel */
-	o.channel = true;
-	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	open_with_channel(&d, SAME_PROCESS);
 	b_recv(&d, 1, 0, 0);
 	ck_ok(ibv_req_notify_cq(d.b.rcq, 0));
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, IBV_SEND_SOLICITED));
-	expect_no_event(d.b.chan);
+	expect_no_event(d.b.chan, "");
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE_WITH_IMM, 2, 0, 64, 0, 0));
-	expect_event(d.b.chan, d.b.rcq, &d.b);
+	expect_event(d.b.chan, d.b.rcq, &d.b, "");
 	expect_ok(d.b.rcq, 1, IBV_WC_RECV_RDMA_WITH_IMM);
 	/* IBV_SEND_SOLICITED applies to it */
 	b_recv(&d, 2, 0, 0);
 	b_recv(&d, 3, 0, 0);
 	ck_ok(ibv_req_notify_cq(d.b.rcq, 1));
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE_WITH_IMM, 3, 0, 64, 0, 0));
-	expect_no_event(d.b.chan);
+	expect_no_event(d.b.chan, "");
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE_WITH_IMM, 4, 0, 64, 0,
 		   IBV_SEND_SOLICITED));
-	expect_event(d.b.chan, d.b.rcq, &d.b);
+	expect_event(d.b.chan, d.b.rcq, &d.b, "");
 	duo_close(&d);
 }
 END_TEST
@@ -459,35 +410,23 @@ END_TEST
 START_TEST(send_completions)
 {
 	struct opts o = default_opts();
-	struct ibv_comp_channel *chan;
-	struct ibv_cq *scq, *old;
+	struct ibv_cq *old;
 	struct duo d;
 
 	duo_open_unconnected(&d, _i, MEM_HEAP, MEM_HEAP, &o);
-	chan = ibv_create_comp_channel(d.a.ctx);
-	ck_nonnull(chan);
-	scq = ibv_create_cq(d.a.ctx, 64, &o, chan, 3);
-	ck_nonnull(scq);
-	old = d.a.scq;
-	d.a.scq = scq;
-	duo_renew(&d);
-	ck_ok(ibv_req_notify_cq(scq, 1));
+	old = set_send_channel(&d, &o, 3);
+	ck_ok(ibv_req_notify_cq(d.a.scq, 1));
 	b_recv(&d, 1, 0, 64);
 	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, IBV_SEND_SOLICITED));
-	expect_no_event(chan);
-	expect_ok(scq, 1, IBV_WC_SEND);
-	ck_ok(ibv_req_notify_cq(scq, 0));
+	expect_no_event(d.a.chan, "");
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	ck_ok(ibv_req_notify_cq(d.a.scq, 0));
 	/* not signaled: no completion, no event */
 	ck_ok(post_unsignaled(&d, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, 0));
-	expect_no_event(chan);
+	expect_no_event(d.a.chan, "");
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 0, 8, 0, 0));
-	expect_event(chan, scq, &o);
-	ck_ok(ibv_destroy_qp(d.a.qp));
-	d.a.qp = NULL;
-	ck_ok(ibv_destroy_cq(scq));
-	ck_ok(ibv_destroy_comp_channel(chan));
-	d.a.scq = old;
-	duo_close(&d);
+	expect_event(d.a.chan, d.a.scq, &o, "");
+	close_send_channel(&d, old);
 }
 END_TEST
 
@@ -539,7 +478,7 @@ START_TEST(several_cqs_on_one_channel)
 		ibv_ack_cq_events(got, 1);
 	}
 	ck_assert_int_eq(seen, 7);
-	expect_no_event(chan);
+	expect_no_event(chan, "");
 	ck_assert_int_eq(ibv_destroy_comp_channel(chan), EBUSY);
 	for (i = 2; i >= 0; i--)
 		node_close(&n[i]);
@@ -581,40 +520,44 @@ static void *destroy_cq(void *arg)
 }
 
 /*
+ * Destroy a's receive CQ in another thread, which waits until n events are
+ * acknowledged, and close the nodes.
+ */
+static void destroy_with_acks(struct duo *d, int n)
+{
+	struct destroyer killer = { .cq = d->a.rcq };
+	pthread_t thread;
+
+	destroy_qp_of_a(d);
+	ck_ok(pthread_create(&thread, NULL, destroy_cq, &killer));
+	while (n--) {
+		sleep_ms(QUIET_MS);
+		ck_assert_int_eq(killer.done, 0);
+		ibv_ack_cq_events(d->a.rcq, 1);
+	}
+	ck_ok(pthread_join(thread, NULL));
+	ck_assert_int_eq(killer.done, 1);
+	d->a.rcq = ibv_create_cq(d->a.ctx, 1, NULL, NULL, 0);
+	duo_close(d);
+}
+
+/*
  * ibv_destroy_cq() blocks until all events of the CQ are acknowledged
  * (ibv_get_cq_event(3)).
  */
 START_TEST(destroy_waits_for_acks)
 {
-	struct destroyer killer = { 0 };
 	struct ibv_cq *got;
-	pthread_t thread;
 	void *context;
 	struct duo d;
 	int i;
 
 	open_with_channel(&d, _i);
 	for (i = 0; i < 2; i++) {
-		ck_ok(post_recv(&d.a, 1, 0, 64));
-		ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-		send_to_a(&d, 0, 8);
-		ck_assert(fd_readable(d.a.chan->fd, WAIT_MS));
+		raise_event(&d);
 		ck_ok(ibv_get_cq_event(d.a.chan, &got, &context));
 	}
-	ck_ok(ibv_destroy_qp(d.a.qp));
-	d.a.qp = NULL;
-	killer.cq = d.a.rcq;
-	ck_ok(pthread_create(&thread, NULL, destroy_cq, &killer));
-	sleep_ms(QUIET_MS);
-	ck_assert_int_eq(killer.done, 0);
-	ibv_ack_cq_events(d.a.rcq, 1);
-	sleep_ms(QUIET_MS);
-	ck_assert_int_eq(killer.done, 0);
-	ibv_ack_cq_events(d.a.rcq, 1);
-	ck_ok(pthread_join(thread, NULL));
-	ck_assert_int_eq(killer.done, 1);
-	d.a.rcq = ibv_create_cq(d.a.ctx, 1, NULL, NULL, 0);
-	duo_close(&d);
+	destroy_with_acks(&d, 2);
 }
 END_TEST
 
@@ -624,42 +567,61 @@ END_TEST
  */
 START_TEST(destroy_waits_after_read)
 {
-	struct destroyer killer = { 0 };
-	pthread_t thread;
 	char record[8];
 	struct duo d;
 
 	open_with_channel(&d, _i);
-	ck_ok(post_recv(&d.a, 1, 0, 64));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	send_to_a(&d, 0, 8);
-	ck_assert(fd_readable(d.a.chan->fd, WAIT_MS));
+	raise_event(&d);
 	ck_assert_int_eq(read(d.a.chan->fd, record, sizeof(record)),
 			 sizeof(record));
-	ck_ok(ibv_destroy_qp(d.a.qp));
-	d.a.qp = NULL;
-	killer.cq = d.a.rcq;
-	ck_ok(pthread_create(&thread, NULL, destroy_cq, &killer));
-	sleep_ms(QUIET_MS);
-	ck_assert_int_eq(killer.done, 0);
-	ibv_ack_cq_events(d.a.rcq, 1);
-	ck_ok(pthread_join(thread, NULL));
-	d.a.rcq = ibv_create_cq(d.a.ctx, 1, NULL, NULL, 0);
-	duo_close(&d);
+	destroy_with_acks(&d, 1);
 }
 END_TEST
 
-static void *write_all(void *arg)
-{
-	struct duo *d = arg;
-	struct ibv_sge sge = node_sge(&d->b, 0, (uint32_t)d->b.o.size);
-	struct ibv_send_wr wr = { .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_RDMA_WRITE,
-				  .wr.rdma = { d->a.base, d->a.mr->rkey } };
+/* A list of WRITEs of all of b's memory to a, which keeps b busy. */
+struct long_writes {
+	struct duo d;
+	int n; /* at most 8 */
+};
 
-	ck_ok(post_wr(d->b.qp, &wr));
+static void *post_long_writes(void *arg)
+{
+	const struct long_writes *l = arg;
+	const struct node *a = &l->d.a, *b = &l->d.b;
+	struct ibv_sge sge = node_sge(b, 0, (uint32_t)b->o.size);
+	struct ibv_send_wr wr[8];
+	int i;
+
+	for (i = 0; i < l->n; i++) {
+		wr[i] = (struct ibv_send_wr){
+			.next = i < l->n - 1 ? &wr[i + 1] : NULL,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.wr.rdma = { a->base, a->mr->rkey },
+		};
+	}
+	ck_ok(post_wr(b->qp, wr));
 	return NULL;
+}
+
+/* Open nodes with much memory; a's receive CQ is armed, its receive is 7. */
+static void long_writes_open(struct long_writes *l, int where, struct opts *o)
+{
+	o->channel = true;
+	o->size = 128 << 20;
+	duo_open(&l->d, where, MEM_HEAP, MEM_HEAP, o);
+	memset(l->d.b.buf, 1, o->size);
+	ck_ok(post_recv(&l->d.a, 7, 0, 64));
+	ck_ok(ibv_req_notify_cq(l->d.a.rcq, 0));
+}
+
+/* The event of the receive that is flushed during the WRITEs of @thread. */
+static void flush_raises_event(struct duo *d, pthread_t thread)
+{
+	expect_event(d->a.chan, d->a.rcq, &d->a, "");
+	ck_ok(pthread_join(thread, NULL));
+	expect(d->a.rcq, 7, IBV_WC_WR_FLUSH_ERR);
 }
 
 /*
@@ -668,54 +630,23 @@ static void *write_all(void *arg)
  */
 START_TEST(flush_during_long_write)
 {
+	struct long_writes l = { .n = 1 };
 	struct opts o = default_opts();
 	_Atomic char *byte;
 	pthread_t thread;
-	struct duo d;
 
-	o.channel = true;
-	o.size = 128 << 20;
-	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	long_writes_open(&l, _i, &o);
 	/* memcpy() may copy the first and last bytes last */
-	byte = (_Atomic char *)d.a.buf + (1 << 20);
+	byte = (_Atomic char *)l.d.a.buf + (1 << 20);
 	atomic_store_explicit(byte, 0, memory_order_relaxed);
-	memset(d.b.buf, 1, o.size);
-	ck_ok(post_recv(&d.a, 7, 0, 64));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	ck_ok(pthread_create(&thread, NULL, write_all, &d));
+	ck_ok(pthread_create(&thread, NULL, post_long_writes, &l));
 	while (!atomic_load_explicit(byte, memory_order_relaxed))
 		;
-	ck_ok(qp_to(d.a.qp, IBV_QPS_ERR));
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	ck_ok(pthread_join(thread, NULL));
-	expect(d.a.rcq, 7, IBV_WC_WR_FLUSH_ERR);
-	duo_close(&d);
+	ck_ok(qp_to(l.d.a.qp, IBV_QPS_ERR));
+	flush_raises_event(&l.d, thread);
+	duo_close(&l.d);
 }
 END_TEST
-
-/*
- * Post a list of WRITEs that is long enough to keep b busy until a's QP
- * fails.
- */
-static void *write_on_and_on(void *arg)
-{
-	struct duo *d = arg;
-	struct ibv_sge sge = node_sge(&d->b, 0, (uint32_t)d->b.o.size);
-	struct ibv_send_wr wr[8];
-	int i;
-
-	for (i = 0; i < 8; i++) {
-		wr[i] = (struct ibv_send_wr){
-			.next = i < 7 ? &wr[i + 1] : NULL,
-			.sg_list = &sge,
-			.num_sge = 1,
-			.opcode = IBV_WR_RDMA_WRITE,
-			.wr.rdma = { d->a.base, d->a.mr->rkey },
-		};
-	}
-	ck_ok(post_wr(d->b.qp, wr));
-	return NULL;
-}
 
 /*
  * The same if the QP enters ERR because of the RNR timer, while no thread
@@ -723,25 +654,18 @@ static void *write_on_and_on(void *arg)
  */
 START_TEST(flush_by_rnr_timer)
 {
+	struct long_writes l = { .n = 8 };
 	struct opts o = default_opts();
 	pthread_t thread;
-	struct duo d;
 
-	o.channel = true;
-	o.size = 128 << 20;
 	o.rnr_retry = 1;
 	o.min_rnr_timer = 24; /* 41 ms */
-	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
-	memset(d.b.buf, 1, o.size);
-	ck_ok(post_recv(&d.a, 7, 0, 64));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	ck_ok(post(&d, IBV_WR_SEND, 8, 0, 8, 0, 0));
-	ck_ok(pthread_create(&thread, NULL, write_on_and_on, &d));
-	expect_event(d.a.chan, d.a.rcq, &d.a);
-	ck_ok(pthread_join(thread, NULL));
-	expect(d.a.rcq, 7, IBV_WC_WR_FLUSH_ERR);
-	expect(d.a.scq, 8, IBV_WC_RNR_RETRY_EXC_ERR);
-	duo_close(&d);
+	long_writes_open(&l, SAME_PROCESS, &o);
+	ck_ok(post(&l.d, IBV_WR_SEND, 8, 0, 8, 0, 0));
+	ck_ok(pthread_create(&thread, NULL, post_long_writes, &l));
+	flush_raises_event(&l.d, thread);
+	expect(l.d.a.scq, 8, IBV_WC_RNR_RETRY_EXC_ERR);
+	duo_close(&l.d);
 }
 END_TEST
 
@@ -751,13 +675,10 @@ START_TEST(destroy_with_unread_event)
 	struct duo d;
 
 	open_with_channel(&d, _i);
-	ck_ok(post_recv(&d.a, 1, 0, 64));
-	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
-	send_to_a(&d, 0, 8);
-	ck_ok(ibv_destroy_qp(d.a.qp));
-	d.a.qp = NULL;
+	raise_event(&d);
+	destroy_qp_of_a(&d);
 	ck_ok(ibv_destroy_cq(d.a.rcq));
-	ck_assert(!fd_readable(d.a.chan->fd, QUIET_MS));
+	expect_no_event(d.a.chan, "");
 	d.a.rcq = ibv_create_cq(d.a.ctx, 1, NULL, d.a.chan, 0);
 	duo_close(&d);
 }
@@ -805,30 +726,19 @@ END_TEST
 START_TEST(rnr_retries_while_sleeping)
 {
 	struct opts o = default_opts();
-	struct ibv_comp_channel *chan;
-	struct ibv_cq *scq, *old;
+	struct ibv_cq *old;
 	struct duo d;
 
 	o.rnr_retry = 2;
 	o.min_rnr_timer = 14; /* 1 ms */
 	duo_open_unconnected(&d, _i, MEM_HEAP, MEM_HEAP, &o);
-	chan = ibv_create_comp_channel(d.a.ctx);
-	scq = ibv_create_cq(d.a.ctx, 64, &o, chan, 0);
-	ck_nonnull(scq);
-	old = d.a.scq;
-	d.a.scq = scq;
-	duo_renew(&d);
-	ck_ok(ibv_req_notify_cq(scq, 0));
+	old = set_send_channel(&d, &o, 0);
+	ck_ok(ibv_req_notify_cq(d.a.scq, 0));
 	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
 	/* no thread polls: only the event reports the error */
-	expect_event(chan, scq, &o);
-	expect(scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
-	ck_ok(ibv_destroy_qp(d.a.qp));
-	d.a.qp = NULL;
-	ck_ok(ibv_destroy_cq(scq));
-	ck_ok(ibv_destroy_comp_channel(chan));
-	d.a.scq = old;
-	duo_close(&d);
+	expect_event(d.a.chan, d.a.scq, &o, "");
+	expect(d.a.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	close_send_channel(&d, old);
 }
 END_TEST
 
@@ -850,7 +760,7 @@ START_TEST(unread_events_do_not_block)
 		send_to_a(&d, 0, 8);
 		expect(d.a.rcq, i, IBV_WC_SUCCESS);
 	}
-	expect_event(d.a.chan, d.a.rcq, &d.a);
+	expect_event(d.a.chan, d.a.rcq, &d.a, "");
 	duo_close(&d);
 }
 END_TEST
