@@ -12,19 +12,22 @@
 
 #define BUCKETS 4096
 
-static struct shadow *bucket[BUCKETS];
-static struct shadow *numbered[BUCKETS]; /* QPs by number */
-static struct shadow *first, *last;
-static uint32_t made[SHADOW_TYPES_COUNT]; /* created so far */
+static struct {
+	struct shadow *bucket[BUCKETS];
+	struct shadow *numbered[BUCKETS]; /* QPs by number */
+	struct shadow *first, *last;
+	uint32_t made[SHADOW_TYPES_COUNT]; /* created so far */
+} shadows;
 
 static struct shadow **bucket_of(const void *handle)
 {
-	return &bucket[((uintptr_t)handle >> 4) * 2654435761u % BUCKETS];
+	return &shadows.bucket[((uintptr_t)handle >> 4) * 2654435761u %
+			       BUCKETS];
 }
 
 static struct shadow **bucket_of_number(uint32_t qpn)
 {
-	return &numbered[qpn % BUCKETS];
+	return &shadows.numbered[qpn % BUCKETS];
 }
 
 void shadow_put_back(struct shadow *s)
@@ -41,12 +44,12 @@ void shadow_put_back(struct shadow *s)
 	if (s->type == SHADOW_MR)
 		unmapped_watch(to_shadow_mr(s));
 	s->next = NULL;
-	s->prev = last;
-	if (last)
-		last->next = s;
+	s->prev = shadows.last;
+	if (shadows.last)
+		shadows.last->next = s;
 	else
-		first = s;
-	last = s;
+		shadows.first = s;
+	shadows.last = s;
 }
 
 struct shadow *shadow_add(enum shadow_type type, size_t size,
@@ -61,7 +64,7 @@ struct shadow *shadow_add(enum shadow_type type, size_t size,
 	s->handle = handle;
 	s->context = context;
 	s->number = number;
-	s->nth = ++made[type];
+	s->nth = ++shadows.made[type];
 	stack_take(&s->made);
 	shadow_put_back(s);
 	return s;
@@ -97,11 +100,11 @@ struct shadow *shadow_take_out(enum shadow_type type, const void *handle)
 	if (s->prev)
 		s->prev->next = s->next;
 	else
-		first = s->next;
+		shadows.first = s->next;
 	if (s->next)
 		s->next->prev = s->prev;
 	else
-		last = s->prev;
+		shadows.last = s->prev;
 	return s;
 }
 
@@ -120,12 +123,12 @@ void shadow_free(struct shadow *s)
 
 struct shadow *shadow_first(void)
 {
-	return first;
+	return shadows.first;
 }
 
 struct shadow *shadow_last(void)
 {
-	return last;
+	return shadows.last;
 }
 
 struct shadow_qp *shadow_qp(const struct ibv_qp *qp)
@@ -190,6 +193,6 @@ void shadow_after_fork(void)
 {
 	struct shadow *s;
 
-	for (s = first; s; s = s->next)
+	for (s = shadows.first; s; s = s->next)
 		s->inherited = true;
 }

@@ -27,7 +27,18 @@ extern internal const char __ehdr_start[], _end[];
 
 #define MAX_GONE 32 /* records that wait; further ones are dropped */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	pthread_mutex_t lock;
+	struct shadow_mr *first; /* list of watched MRs */
+	_Atomic uint64_t moment; /* number of MRs watched so far */
+	struct gone noted[MAX_GONE];
+	_Atomic uint32_t noted_n;
+	/*
+	 * of the preload library, or NULL: did the program ask for fork
+	 * support?
+	 */
+	bool (*fork_is_known)(void);
+} unmapped = { .lock = PTHREAD_MUTEX_INITIALIZER };
 /*
  * unmapped_gone() does nothing in this thread.  Either the thread holds the
  * lock, and a signal handler that interrupts it would deadlock.  Or the
@@ -35,22 +46,16 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
  * that does not exist there.
  */
 static thread_own bool busy;
-static struct shadow_mr *first; /* list of watched MRs */
-static _Atomic uint64_t moment; /* number of MRs watched so far */
-static struct gone noted[MAX_GONE];
-static _Atomic uint32_t noted_n;
-/* of the preload library, or NULL: did the program ask for fork support? */
-static bool (*fork_is_known)(void);
 
 static void unmapped_lock(void)
 {
 	busy = true;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&unmapped.lock);
 }
 
 static void unmapped_unlock(void)
 {
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&unmapped.lock);
 	busy = false;
 }
 
@@ -80,12 +85,12 @@ void unmapped_watch(struct shadow_mr *m)
 		return;
 	unmapped_lock();
 	unlink_mr(m);
-	m->watched = fetch_add_relaxed(&moment, 1) + 1;
-	m->watch_next = first;
-	if (first)
-		first->watch_pprev = &m->watch_next;
-	m->watch_pprev = &first;
-	first = m;
+	m->watched = fetch_add_relaxed(&unmapped.moment, 1) + 1;
+	m->watch_next = unmapped.first;
+	if (unmapped.first)
+		unmapped.first->watch_pprev = &m->watch_next;
+	m->watch_pprev = &unmapped.first;
+	unmapped.first = m;
 	unmapped_unlock();
 }
 
@@ -100,7 +105,7 @@ void unmapped_forget(struct shadow_mr *m)
 
 static uint64_t unmapped_now(void)
 {
-	return load_relaxed(&moment);
+	return load_relaxed(&unmapped.moment);
 }
 
 /* Return the number of bytes of the MR in [at, end). */
@@ -116,8 +121,8 @@ static uint64_t bytes_of(const struct shadow_mr *m, uint64_t at, uint64_t end)
 /* Record the MR, and stop watching it: each MR is reported once. */
 static void note(struct shadow_mr *m, const struct gone *of, uint64_t bytes)
 {
-	const uint32_t n = load_relaxed(&noted_n);
-	struct gone *g = &noted[n];
+	const uint32_t n = load_relaxed(&unmapped.noted_n);
+	struct gone *g = &unmapped.noted[n];
 
 	unlink_mr(m);
 	if (n == MAX_GONE)
@@ -133,7 +138,7 @@ static void note(struct shadow_mr *m, const struct gone *of, uint64_t bytes)
 	g->mr.length = m->length;
 	g->mr.lkey = m->lkey;
 	stack_take(&g->stack);
-	store_relaxed(&noted_n, n + 1);
+	store_relaxed(&unmapped.noted_n, n + 1);
 }
 
 static bool is_ours(const void *caller)
@@ -157,7 +162,7 @@ static void unmapped_gone(const char *call, const void *at, size_t len,
 	if (busy || is_ours(caller))
 		return;
 	unmapped_lock();
-	for (m = first; m; m = next) {
+	for (m = unmapped.first; m; m = next) {
 		next = m->watch_next;
 		bytes = bytes_of(m, g.at, end);
 		/* a newer MR is in a mapping that was made after the call */
@@ -206,11 +211,12 @@ static bool noted_take(struct gone *g)
 	uint32_t n;
 
 	unmapped_lock();
-	n = load_relaxed(&noted_n);
+	n = load_relaxed(&unmapped.noted_n);
 	if (n) {
-		*g = noted[0];
-		memmove(noted, noted + 1, (n - 1) * sizeof(*noted));
-		store_relaxed(&noted_n, n - 1);
+		*g = unmapped.noted[0];
+		memmove(unmapped.noted, unmapped.noted + 1,
+			(n - 1) * sizeof(*unmapped.noted));
+		store_relaxed(&unmapped.noted_n, n - 1);
 	}
 	unmapped_unlock();
 	return n;
@@ -221,7 +227,7 @@ void unmapped_report(void)
 	int saved = errno;
 	struct gone g;
 
-	while (load_relaxed(&noted_n) && noted_take(&g))
+	while (load_relaxed(&unmapped.noted_n) && noted_take(&g))
 		gone_report(&g);
 	errno = saved;
 }
@@ -233,7 +239,7 @@ static bool forked_mr(struct shadow_mr *out)
 	struct vma file;
 
 	unmapped_lock();
-	for (m = first; m; m = m->watch_next)
+	for (m = unmapped.first; m; m = m->watch_next)
 		if (!vma_check(m->addr, m->length, false, &file) &&
 		    !file.shared) {
 			*out = *m;
@@ -255,7 +261,8 @@ void unmapped_after_fork_parent(void)
 	struct finding f = { .rule = RULE_fork_unprepared, .here = true };
 
 	busy = false;
-	if (!fork_is_known || fork_is_known() || !forked_mr(&m))
+	if (!unmapped.fork_is_known || unmapped.fork_is_known() ||
+	    !forked_mr(&m))
 		return;
 	f.object = shadow_name(&m.s, name);
 	finding_report(
@@ -271,12 +278,12 @@ void unmapped_after_fork_child(void)
 	 * another thread may have been changing the list during the fork, so
 	 * it is discarded
 	 */
-	pthread_mutex_init(&lock, NULL);
-	first = NULL;
+	pthread_mutex_init(&unmapped.lock, NULL);
+	unmapped.first = NULL;
 	for (s = shadow_first(); s; s = s->next)
 		if (s->type == SHADOW_MR)
 			to_shadow_mr(s)->watch_pprev = NULL;
-	store_relaxed(&noted_n, 0); /* the parent reports them */
+	store_relaxed(&unmapped.noted_n, 0); /* the parent reports them */
 	busy = false;
 }
 
@@ -286,7 +293,8 @@ void unmapped_init(void)
 						.gone = unmapped_gone };
 	void (*watch_maps)(const struct map_watch *w);
 
-	*(void **)&fork_is_known = dlsym(RTLD_DEFAULT, "urxe_fork_is_known");
+	*(void **)&unmapped.fork_is_known =
+		dlsym(RTLD_DEFAULT, "urxe_fork_is_known");
 	*(void **)&watch_maps = dlsym(RTLD_DEFAULT, "urxe_watch_maps");
 	if (watch_maps)
 		watch_maps(&watch);

@@ -11,9 +11,8 @@
 /*
  * The referee's journal (journal.h): a ring of seqlocks in shared memory.
  *
- * The static variables are guarded by referee_lock().  A process maps the
- * journal of one fabric at a time: that of the first context that joins.
- * Contexts of other fabrics do not use it.
+ * A process maps the journal of one fabric at a time: that of the first
+ * context that joins.  Contexts of other fabrics do not use it.
  *
  * Order.  A writer stores seq = 0, then the other members, then seq =
  * position + 1 (release).  The release fence after the first store orders it
@@ -22,18 +21,21 @@
  * members belong to one WR.
  */
 
-/* NULL: no context has joined, or the file could not be mapped. */
-static struct urxe_journal *journal;
-static const struct urxe_fabric *journal_of;
-static bool joined[URXE_MAX_CTX]; /* by context slot */
-static unsigned int num_joined;
-
-/*
- * Each entry before this position is done, is overwritten, or belongs to the
- * process with the id settled_for, so journal_other_writes() skips it.
- */
-static uint64_t settled;
-static uint32_t settled_for;
+/* The journal that this process maps, guarded by referee_lock(). */
+static struct {
+	/* NULL: no context has joined, or the file could not be mapped */
+	struct urxe_journal *journal;
+	const struct urxe_fabric *fabric;
+	bool joined[URXE_MAX_CTX]; /* by context slot */
+	unsigned int num_joined;
+	/*
+	 * Each entry before this position is done, is overwritten, or belongs
+	 * to the process with the id settled_for, so journal_other_writes()
+	 * skips it.
+	 */
+	uint64_t settled;
+	uint32_t settled_for;
+} mine;
 
 static struct urxe_journal *journal_map(const struct urxe_fabric *f)
 {
@@ -52,18 +54,18 @@ static struct urxe_journal *journal_map(const struct urxe_fabric *f)
 
 void journal_join(struct urxe_context *ctx)
 {
-	if (!journal_of) {
-		journal_of = ctx->fabric;
-		journal = journal_map(ctx->fabric);
-		settled = 0;
+	if (!mine.fabric) {
+		mine.fabric = ctx->fabric;
+		mine.journal = journal_map(ctx->fabric);
+		mine.settled = 0;
 	}
-	if (journal_of != ctx->fabric)
+	if (mine.fabric != ctx->fabric)
 		return;
-	if (!joined[ctx->slot])
-		num_joined++;
-	joined[ctx->slot] = true;
-	if (journal)
-		store_release(&journal->checked[ctx->slot], ctx->gen);
+	if (!mine.joined[ctx->slot])
+		mine.num_joined++;
+	mine.joined[ctx->slot] = true;
+	if (mine.journal)
+		store_release(&mine.journal->checked[ctx->slot], ctx->gen);
 }
 
 /*
@@ -72,27 +74,27 @@ void journal_join(struct urxe_context *ctx)
  */
 void journal_leave(struct urxe_context *ctx)
 {
-	if (journal_of != ctx->fabric || !joined[ctx->slot])
+	if (mine.fabric != ctx->fabric || !mine.joined[ctx->slot])
 		return;
-	joined[ctx->slot] = false;
-	if (--num_joined)
+	mine.joined[ctx->slot] = false;
+	if (--mine.num_joined)
 		return;
-	if (journal)
-		munmap(journal, sizeof(*journal));
-	journal = NULL;
-	journal_of = NULL;
+	if (mine.journal)
+		munmap(mine.journal, sizeof(*mine.journal));
+	mine.journal = NULL;
+	mine.fabric = NULL;
 }
 
 static bool journal_is_of(const struct urxe_context *ctx)
 {
-	return journal && journal_of == ctx->fabric;
+	return mine.journal && mine.fabric == ctx->fabric;
 }
 
 /* ------------------------------------------------------- writer */
 
 uint64_t journal_now(const struct urxe_context *ctx)
 {
-	return journal_is_of(ctx) ? load_acquire(&journal->next) : 0;
+	return journal_is_of(ctx) ? load_acquire(&mine.journal->next) : 0;
 }
 
 uint64_t journal_write(const struct urxe_context *ctx, uint32_t qpn,
@@ -103,8 +105,8 @@ uint64_t journal_write(const struct urxe_context *ctx, uint32_t qpn,
 
 	if (!journal_is_of(ctx))
 		return 0;
-	position = fetch_add_acq_rel(&journal->next, 1);
-	e = &journal->entry[position % URXE_JOURNAL];
+	position = fetch_add_acq_rel(&mine.journal->next, 1);
+	e = &mine.journal->entry[position % URXE_JOURNAL];
 	store_relaxed(&e->seq, 0);
 	/* a reader that loads a new member then finds seq changed */
 	atomic_thread_fence(memory_order_release);
@@ -125,9 +127,9 @@ void journal_done(uint64_t written)
 
 	if (!written)
 		return;
-	e = &journal->entry[(written - 1) % URXE_JOURNAL];
+	e = &mine.journal->entry[(written - 1) % URXE_JOURNAL];
 	if (load_relaxed(&e->seq) == written)
-		store_release(&e->done, load_acquire(&journal->next) + 1);
+		store_release(&e->done, load_acquire(&mine.journal->next) + 1);
 }
 
 /* ------------------------------------------------------- reader */
@@ -168,8 +170,9 @@ static bool journal_is_complete(const struct urxe_fabric *f)
 
 	for (i = 0; i < high && i < URXE_MAX_QP; i++) {
 		e = load_acquire(&f->dev->qp[i]);
-		if (e && load_acquire(&journal->checked[URXE_DIR_CTX(e)]) !=
-				 URXE_DIR_GEN(e))
+		if (e &&
+		    load_acquire(&mine.journal->checked[URXE_DIR_CTX(e)]) !=
+			    URXE_DIR_GEN(e))
 			return false;
 	}
 	return true;
@@ -213,8 +216,8 @@ bool journal_may_have_written(const struct urxe_context *ctx,
 	if (!journal_is_of(ctx) || !journal_is_complete(ctx->fabric))
 		return true;
 	for (i = 0; i < URXE_JOURNAL; i++) {
-		if (!journal_read(&journal->entry[i], &w)) {
-			if (w.seq || i < load_acquire(&journal->next))
+		if (!journal_read(&mine.journal->entry[i], &w)) {
+			if (w.seq || i < load_acquire(&mine.journal->next))
 				return true;
 			continue;
 		}
@@ -227,7 +230,7 @@ bool journal_may_have_written(const struct urxe_context *ctx,
 	 * entries may have been overwritten since: half of the ring is kept
 	 * as a margin
 	 */
-	return load_acquire(&journal->next) - since > URXE_JOURNAL / 2;
+	return load_acquire(&mine.journal->next) - since > URXE_JOURNAL / 2;
 }
 
 /*
@@ -249,12 +252,12 @@ static bool entry_is_settled(const struct urxe_journal_entry *e, uint64_t p,
  */
 static uint64_t settled_until(uint64_t next, uint32_t me)
 {
-	if (settled_for != me || settled > next)
-		settled = 0;
-	settled_for = me;
-	if (next - settled > URXE_JOURNAL)
-		settled = next - URXE_JOURNAL;
-	return settled;
+	if (mine.settled_for != me || mine.settled > next)
+		mine.settled = 0;
+	mine.settled_for = me;
+	if (next - mine.settled > URXE_JOURNAL)
+		mine.settled = next - URXE_JOURNAL;
+	return mine.settled;
 }
 
 bool journal_other_writes(const struct urxe_context *ctx, uint32_t rkey,
@@ -268,13 +271,13 @@ bool journal_other_writes(const struct urxe_context *ctx, uint32_t rkey,
 	if (!journal_is_of(ctx))
 		return false;
 	me = process_id(ctx->fabric);
-	next = load_acquire(&journal->next);
+	next = load_acquire(&mine.journal->next);
 	for (p = settled_until(next, me); p != next; p++) {
 		const struct urxe_journal_entry *e =
-			&journal->entry[p % URXE_JOURNAL];
+			&mine.journal->entry[p % URXE_JOURNAL];
 
 		if (entry_is_settled(e, p, me)) {
-			settled += p == settled;
+			mine.settled += p == mine.settled;
 			continue;
 		}
 		if (!journal_read(e, &w) || w.done || w.rkey != rkey ||

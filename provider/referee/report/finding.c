@@ -45,22 +45,28 @@ struct reported {
 };
 
 static const char *const level_name[] = { "error", "warning", "note" };
-static enum rule_level lowest;
-static bool leaks; /* objects left at exit have the level of their rule */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
-static struct reported *all;
-static unsigned int numbers, left_at_exit;
+
+/* What is reported, and the findings so far; guarded as described above. */
+static struct {
+	enum rule_level lowest;
+	bool leaks; /* objects left at exit have the level of their rule */
+	pthread_mutex_t lock, writing;
+	struct reported *all;
+	unsigned int numbers, left_at_exit;
+} reports = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.writing = PTHREAD_MUTEX_INITIALIZER,
+};
 
 int finding_init(const char *level)
 {
 	const char *wanted = getenv("URXE_CHECK_LEAKS");
 	unsigned int i;
 
-	leaks = wanted && *wanted;
+	reports.leaks = wanted && *wanted;
 	for (i = 0; i < sizeof(level_name) / sizeof(*level_name); i++)
 		if (!strcmp(level, level_name[i])) {
-			lowest = i;
+			reports.lowest = i;
 			return 0;
 		}
 	return -EINVAL;
@@ -68,16 +74,16 @@ int finding_init(const char *level)
 
 static enum rule_level finding_level(const struct finding *f)
 {
-	return f->at_exit && !leaks ? LEVEL_note : rules[f->rule].level;
+	return f->at_exit && !reports.leaks ? LEVEL_note : rules[f->rule].level;
 }
 
 void finding_after_fork(void)
 {
 	struct reported *t;
 
-	pthread_mutex_init(&lock, NULL);
-	pthread_mutex_init(&writing, NULL);
-	for (t = all; t; t = t->next)
+	pthread_mutex_init(&reports.lock, NULL);
+	pthread_mutex_init(&reports.writing, NULL);
+	for (t = reports.all; t; t = t->next)
 		t->count = 1; /* the parent reports its own count */
 }
 
@@ -183,7 +189,7 @@ static void write_out(bool run, enum rule_level level, const char *text,
 		      size_t text_len, const char *note, size_t note_len)
 {
 	if ((!note_write(run ? 0 : O_CREAT, note, note_len) || !run) &&
-	    level <= lowest)
+	    level <= reports.lowest)
 		text_write(text, text_len);
 }
 
@@ -319,7 +325,7 @@ static struct reported *reported_get(enum rule rule, const struct stack *at)
 {
 	struct reported *t;
 
-	for (t = all; t; t = t->next)
+	for (t = reports.all; t; t = t->next)
 		if (t->rule == rule && stack_equal(&t->at, at))
 			return t;
 	t = calloc(1, sizeof(*t));
@@ -327,8 +333,8 @@ static struct reported *reported_get(enum rule rule, const struct stack *at)
 		return NULL;
 	t->rule = rule;
 	t->at = *at;
-	t->next = all;
-	all = t;
+	t->next = reports.all;
+	reports.all = t;
 	return t;
 }
 
@@ -336,17 +342,17 @@ static unsigned int reported_number(struct reported *t)
 {
 	unsigned int number;
 
-	pthread_mutex_lock(&lock);
-	number = t->number = ++numbers;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&reports.lock);
+	number = t->number = ++reports.numbers;
+	pthread_mutex_unlock(&reports.lock);
 	return number;
 }
 
 /* Is only the number of such findings reported (objects left at exit)? */
 static bool finding_is_counted(const struct finding *f)
 {
-	return finding_level(f) > lowest && f->at_exit &&
-	       rules[f->rule].level <= lowest;
+	return finding_level(f) > reports.lowest && f->at_exit &&
+	       rules[f->rule].level <= reports.lowest;
 }
 
 /* Report the first finding of its kind, unless it is only counted. */
@@ -370,21 +376,21 @@ static void finding_count(const struct finding *f, const char *text,
 	struct reported *t;
 	bool first;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&reports.lock);
 	t = reported_get(f->rule, f->at ? f->at : here);
 	if (t)
 		t->may_be_handled = f->may_be_handled;
 	first = t && !t->count++;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&reports.lock);
 	if (!t || !(first || finding_is_counted(f)))
 		return;
-	pthread_mutex_lock(&writing);
+	pthread_mutex_lock(&reports.writing);
 	if (first)
 		finding_first(f, text, here, t);
 	if (finding_is_counted(f) && !t->suppressed &&
 	    f->rule == RULE_object_left)
-		left_at_exit++;
-	pthread_mutex_unlock(&writing);
+		reports.left_at_exit++;
+	pthread_mutex_unlock(&reports.writing);
 }
 
 /* A finding of this thread that is not reported yet. */
@@ -430,7 +436,8 @@ void finding_report(const struct finding *f, const char *fmt, ...)
 	char text[512];
 	va_list ap;
 
-	if (finding_level(f) > lowest && !finding_is_counted(f) && !open)
+	if (finding_level(f) > reports.lowest && !finding_is_counted(f) &&
+	    !open)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
@@ -508,12 +515,12 @@ static void left_print(void)
 	char line[160];
 	int n;
 
-	if (!left_at_exit)
+	if (!reports.left_at_exit)
 		return;
 	n = snprintf(
 		line, sizeof(line),
 		"urxe[%d]: check: objects that still exist when the process ends: %u; run with --check --leaks to list them\n",
-		(int)urxe_pid, left_at_exit);
+		(int)urxe_pid, reports.left_at_exit);
 	text_write(line, (size_t)n);
 }
 
@@ -521,12 +528,12 @@ void finding_end(void)
 {
 	struct reported *t;
 
-	pthread_mutex_lock(&writing);
-	pthread_mutex_lock(&lock);
-	for (t = all; t; t = t->next)
+	pthread_mutex_lock(&reports.writing);
+	pthread_mutex_lock(&reports.lock);
+	for (t = reports.all; t; t = t->next)
 		if (t->count > 1 && t->number)
 			reported_count(t);
 	left_print();
-	pthread_mutex_unlock(&lock);
-	pthread_mutex_unlock(&writing);
+	pthread_mutex_unlock(&reports.lock);
+	pthread_mutex_unlock(&reports.writing);
 }
