@@ -31,22 +31,22 @@ struct watched {
 
 _Atomic bool event_used;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct watched *table;
-/*
- * Number of entries; index of the entry that was allocated last; the last
- * serial number.
- */
-static uint32_t room, next_place, next_number;
+static struct {
+	pthread_mutex_t lock;
+	struct watched *entry;
+	uint32_t room; /* number of entries */
+	uint32_t last_place; /* index of the entry that was allocated last */
+	uint32_t last_number; /* the last serial number */
+} tags = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void table_lock(void)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&tags.lock);
 }
 
 static void table_unlock(void)
 {
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&tags.lock);
 }
 
 /*
@@ -55,18 +55,18 @@ static void table_unlock(void)
  */
 static bool table_grow(void)
 {
-	uint32_t n = room ? 2 * room : 64;
-	struct watched *t = realloc(table, n * sizeof(*t));
+	uint32_t n = tags.room ? 2 * tags.room : 64;
+	struct watched *t = realloc(tags.entry, n * sizeof(*t));
 
 	if (!t)
 		return false;
-	memset(t + room, 0, (n - room) * sizeof(*t));
-	if (!room) { /* once: a forked child inherits the table */
+	memset(t + tags.room, 0, (n - tags.room) * sizeof(*t));
+	if (!tags.room) { /* once: a forked child inherits the table */
 		pthread_atfork(table_lock, table_unlock, table_unlock);
-		next_number = (uint32_t)clock_now();
+		tags.last_number = (uint32_t)clock_now();
 	}
-	table = t;
-	room = n;
+	tags.entry = t;
+	tags.room = n;
 	store_release(&event_used, true);
 	return true;
 }
@@ -79,21 +79,22 @@ static struct watched *table_take(void)
 {
 	uint32_t i;
 
-	for (i = 0; i < room; i++) {
-		next_place = (next_place + 1) % room;
-		if (!table[next_place].tag)
-			return &table[next_place];
+	for (i = 0; i < tags.room; i++) {
+		tags.last_place = (tags.last_place + 1) % tags.room;
+		if (!tags.entry[tags.last_place].tag)
+			return &tags.entry[tags.last_place];
 	}
-	next_place = room;
-	return table_grow() ? &table[next_place] : NULL;
+	tags.last_place = tags.room;
+	return table_grow() ? &tags.entry[tags.last_place] : NULL;
 }
 
 static struct watched *table_find(uint64_t tag)
 {
 	uint32_t place = (uint32_t)tag;
 
-	return tag && place < room && table[place].tag == tag ? &table[place] :
-								NULL;
+	return tag && place < tags.room && tags.entry[place].tag == tag ?
+		       &tags.entry[place] :
+		       NULL;
 }
 
 int event_element_add(struct event_element *e)
@@ -103,9 +104,10 @@ int event_element_add(struct event_element *e)
 	table_lock();
 	w = table_take();
 	if (w) {
-		if (!++next_number)
-			next_number++;
-		e->tag = (uint64_t)next_number << 32 | (uint32_t)(w - table);
+		if (!++tags.last_number)
+			tags.last_number++;
+		e->tag = (uint64_t)tags.last_number << 32 |
+			 (uint32_t)(w - tags.entry);
 		*w = (struct watched){ .tag = e->tag,
 				       .address = e->address,
 				       .kind = e->kind };

@@ -30,22 +30,24 @@
 #define CONTEXTS 64 /* contexts that the list has room for */
 #define NS_PER_MS 1000000ull
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed; /* waits use CLOCK_MONOTONIC */
-/* protected by lock: */
-static struct urxe_context *contexts[CONTEXTS];
-static struct faults *faults;
-static uint64_t opened_at; /* time of the first open; 0: none yet */
-static bool done[FAULT_RULES]; /* rules with ms= that have struck */
-static bool running; /* fault_keep_time() has a thread */
-static struct urxe_fabric *down; /* a DOWN=ms took its port down; or NULL */
-static uint64_t up_at; /* when the port comes up again */
-
-static _Atomic bool dead;
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* waits use CLOCK_MONOTONIC */
+	/* protected by lock: */
+	struct urxe_context *contexts[CONTEXTS];
+	struct faults *faults;
+	uint64_t opened_at; /* time of the first open; 0: none yet */
+	bool done[FAULT_RULES]; /* rules with ms= that have struck */
+	bool running; /* fault_keep_time() has a thread */
+	struct urxe_fabric *down; /* a DOWN=ms took its port down; or NULL */
+	uint64_t up_at; /* when the port comes up again */
+	/* not protected: */
+	_Atomic bool dead;
+} timed = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 bool fault_device_is_dead(void)
 {
-	return load_relaxed(&dead);
+	return load_relaxed(&timed.dead);
 }
 
 /* ------------------------------------------------------- objects */
@@ -165,21 +167,21 @@ static void *fault_keep_time(void *arg);
  */
 static bool time_is_kept(void)
 {
-	if (!running)
-		running = thread_start(NULL, fault_keep_time, NULL);
+	if (!timed.running)
+		timed.running = thread_start(NULL, fault_keep_time, NULL);
 	else
-		pthread_cond_signal(&changed);
-	if (!running)
+		pthread_cond_signal(&timed.changed);
+	if (!timed.running)
 		urxe_note(
 			"fault injection: no timer thread: ms= and DOWN=MS have no effect");
-	return running;
+	return timed.running;
 }
 
 static void port_up(void)
 {
-	if (down)
-		fabric_set_port(down, true);
-	down = NULL;
+	if (timed.down)
+		fabric_set_port(timed.down, true);
+	timed.down = NULL;
 }
 
 static void port_down(struct urxe_context *ctx, uint32_t ms)
@@ -189,14 +191,14 @@ static void port_down(struct urxe_context *ctx, uint32_t ms)
 	fabric_set_port(ctx->fabric, false);
 	if (!ms)
 		return;
-	if (down != ctx->fabric) { /* DOWN of another fabric: end it */
+	if (timed.down != ctx->fabric) { /* DOWN of another fabric: end it */
 		port_up();
-		up_at = 0;
+		timed.up_at = 0;
 	}
-	down = ctx->fabric;
-	if (until <= up_at)
+	timed.down = ctx->fabric;
+	if (until <= timed.up_at)
 		return; /* an earlier rule ends later */
-	up_at = until;
+	timed.up_at = until;
 	if (!time_is_kept())
 		port_up();
 }
@@ -208,10 +210,10 @@ static void port_down(struct urxe_context *ctx, uint32_t ms)
  */
 __attribute__((destructor)) static void fault_port_at_exit(void)
 {
-	if (pthread_mutex_trylock(&lock))
+	if (pthread_mutex_trylock(&timed.lock))
 		return;
 	port_up();
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&timed.lock);
 	/*
 	 * Prevent a tail call: ThreadSanitizer ignores calls from this
 	 * library (urxe.tsan), and would see only the unlock, as called from
@@ -253,11 +255,11 @@ static void contexts_raise(struct urxe_context *ctx, const struct fault_rule *r)
 	unsigned int i;
 
 	if (r->what == FAULT_DEVICE)
-		store_relaxed(&dead, true);
+		store_relaxed(&timed.dead, true);
 	for (i = 0; i < CONTEXTS; i++) {
-		if (contexts[i])
-			context_raise(contexts[i], r);
-		listed |= contexts[i] == ctx;
+		if (timed.contexts[i])
+			context_raise(timed.contexts[i], r);
+		listed |= timed.contexts[i] == ctx;
 	}
 	if (!listed)
 		context_raise(ctx, r);
@@ -303,8 +305,8 @@ static void rule_strike(const struct fault_rule *r,
 		port_down(at->ctx, r->value);
 		break;
 	case FAULT_UP:
-		if (down == at->ctx->fabric)
-			down = NULL;
+		if (timed.down == at->ctx->fabric)
+			timed.down = NULL;
 		fabric_set_port(at->ctx->fabric, true);
 		break;
 	case FAULT_KILL:
@@ -324,10 +326,10 @@ static void rule_strike(const struct fault_rule *r,
 void fault_strike(const struct fault_rule *r, const struct fault_place *at)
 {
 	if (rule_is_wide(r))
-		pthread_mutex_lock(&lock);
+		pthread_mutex_lock(&timed.lock);
 	rule_strike(r, at);
 	if (rule_is_wide(r))
-		pthread_mutex_unlock(&lock);
+		pthread_mutex_unlock(&timed.lock);
 }
 
 /* ------------------------------------------------------- rules with ms= */
@@ -338,11 +340,11 @@ void fault_strike(const struct fault_rule *r, const struct fault_place *at)
  */
 static uint64_t rule_at(unsigned int i)
 {
-	const struct fault_rule *r = &faults->rule[i];
+	const struct fault_rule *r = &timed.faults->rule[i];
 
-	return r->what < FAULT_QP || r->at != FAULT_AT_MS || done[i] ?
+	return r->what < FAULT_QP || r->at != FAULT_AT_MS || timed.done[i] ?
 		       UINT64_MAX :
-		       opened_at + r->ms * NS_PER_MS;
+		       timed.opened_at + r->ms * NS_PER_MS;
 }
 
 /*
@@ -356,11 +358,11 @@ static void rule_strike_all(const struct fault_rule *r)
 	unsigned int i;
 
 	for (i = 0; i < CONTEXTS; i++) {
-		if (!contexts[i])
+		if (!timed.contexts[i])
 			continue;
 		if (!at.ctx)
-			fault_count_strike(faults, r);
-		at.ctx = contexts[i];
+			fault_count_strike(timed.faults, r);
+		at.ctx = timed.contexts[i];
 		rule_strike(r, &at);
 		if (r->effect != FAULT_EVENT || rule_is_wide(r))
 			return;
@@ -373,9 +375,9 @@ static void fault_wait(uint64_t until)
 			      .tv_nsec = (long)(until % 1000000000) };
 
 	if (until == UINT64_MAX)
-		pthread_cond_wait(&changed, &lock);
+		pthread_cond_wait(&timed.changed, &timed.lock);
 	else
-		pthread_cond_timedwait(&changed, &lock, &t);
+		pthread_cond_timedwait(&timed.changed, &timed.lock, &t);
 }
 
 /* Return the rule that is to strike first. */
@@ -383,7 +385,7 @@ static unsigned int rule_first(void)
 {
 	unsigned int i, first = 0;
 
-	for (i = 1; i < faults->n; i++)
+	for (i = 1; i < timed.faults->n; i++)
 		if (rule_at(i) < rule_at(first))
 			first = i;
 	return first;
@@ -400,15 +402,15 @@ static uint64_t fault_tick(uint64_t now)
 
 	for (;;) {
 		i = rule_first();
-		if (down && up_at <= rule_at(i)) {
-			if (up_at > now)
-				return up_at;
+		if (timed.down && timed.up_at <= rule_at(i)) {
+			if (timed.up_at > now)
+				return timed.up_at;
 			port_up();
 		} else {
 			if (rule_at(i) > now)
 				return rule_at(i);
-			done[i] = true;
-			rule_strike_all(&faults->rule[i]);
+			timed.done[i] = true;
+			rule_strike_all(&timed.faults->rule[i]);
 		}
 	}
 }
@@ -416,7 +418,7 @@ static uint64_t fault_tick(uint64_t now)
 static void *fault_keep_time(void *arg)
 {
 	(void)arg;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&timed.lock);
 	for (;;)
 		fault_wait(fault_tick(clock_now()));
 	return NULL;
@@ -428,7 +430,7 @@ static void changed_init(void)
 
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&changed, &attr);
+	pthread_cond_init(&timed.changed, &attr);
 	pthread_condattr_destroy(&attr);
 }
 
@@ -440,14 +442,14 @@ static void changed_init(void)
  */
 static void fault_after_fork(void)
 {
-	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_init(&timed.lock, NULL);
 	changed_init();
-	memset(contexts, 0, sizeof(contexts));
-	memset(done, 0, sizeof(done));
-	opened_at = 0;
-	running = false;
-	down = NULL;
-	store_relaxed(&dead, false);
+	memset(timed.contexts, 0, sizeof(timed.contexts));
+	memset(timed.done, 0, sizeof(timed.done));
+	timed.opened_at = 0;
+	timed.running = false;
+	timed.down = NULL;
+	store_relaxed(&timed.dead, false);
 }
 
 /*
@@ -458,22 +460,22 @@ static void fault_begin(struct faults *f)
 {
 	changed_init();
 	pthread_atfork(NULL, NULL, fault_after_fork);
-	faults = f;
+	timed.faults = f;
 }
 
 void fault_opened(struct faults *f, struct urxe_context *ctx)
 {
 	unsigned int i;
 
-	pthread_mutex_lock(&lock);
-	if (!faults)
+	pthread_mutex_lock(&timed.lock);
+	if (!timed.faults)
 		fault_begin(f);
-	if (!opened_at)
-		opened_at = clock_now();
+	if (!timed.opened_at)
+		timed.opened_at = clock_now();
 	for (i = 0; i < CONTEXTS; i++) {
-		if (contexts[i])
+		if (timed.contexts[i])
 			continue;
-		contexts[i] = ctx;
+		timed.contexts[i] = ctx;
 		break;
 	}
 	for (i = 0; i < f->n; i++)
@@ -481,21 +483,21 @@ void fault_opened(struct faults *f, struct urxe_context *ctx)
 			time_is_kept();
 			break;
 		}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&timed.lock);
 }
 
 void fault_closing(struct urxe_context *ctx)
 {
 	unsigned int i, others = 0;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&timed.lock);
 	for (i = 0; i < CONTEXTS; i++)
-		others += contexts[i] && contexts[i] != ctx &&
-			  contexts[i]->fabric == down;
-	if (ctx->fabric == down && !others)
+		others += timed.contexts[i] && timed.contexts[i] != ctx &&
+			  timed.contexts[i]->fabric == timed.down;
+	if (ctx->fabric == timed.down && !others)
 		port_up();
 	for (i = 0; i < CONTEXTS; i++)
-		if (contexts[i] == ctx)
-			contexts[i] = NULL;
-	pthread_mutex_unlock(&lock);
+		if (timed.contexts[i] == ctx)
+			timed.contexts[i] = NULL;
+	pthread_mutex_unlock(&timed.lock);
 }

@@ -21,10 +21,13 @@
 
 /* ------------------------------------------------------- switched on */
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static uint8_t address[16];
-static bool on;
-static const char *refused = "";
+/* URXE_WIRE; read once. */
+static struct {
+	pthread_once_t once;
+	uint8_t address[16];
+	bool on;
+	const char *refused;
+} setting = { .once = PTHREAD_ONCE_INIT, .refused = "" };
 
 static void wire_read(void)
 {
@@ -32,26 +35,26 @@ static void wire_read(void)
 
 	if (!text || !*text)
 		return;
-	on = inet_pton(AF_INET6, text, address) == 1;
-	if (on)
+	setting.on = inet_pton(AF_INET6, text, setting.address) == 1;
+	if (setting.on)
 		return;
-	memset(address, 0, sizeof(address));
-	address[10] = address[11] = 0xff;
-	on = inet_pton(AF_INET, text, address + 12) == 1;
-	if (!on)
-		refused = "not an IPv4 or IPv6 address";
+	memset(setting.address, 0, sizeof(setting.address));
+	setting.address[10] = setting.address[11] = 0xff;
+	setting.on = inet_pton(AF_INET, text, setting.address + 12) == 1;
+	if (!setting.on)
+		setting.refused = "not an IPv4 or IPv6 address";
 }
 
 const uint8_t *wire_address(void)
 {
-	pthread_once(&once, wire_read);
-	return on ? address : NULL;
+	pthread_once(&setting.once, wire_read);
+	return setting.on ? setting.address : NULL;
 }
 
 const char *wire_why(void)
 {
-	pthread_once(&once, wire_read);
-	return refused;
+	pthread_once(&setting.once, wire_read);
+	return setting.refused;
 }
 
 /* ------------------------------------------------------- contexts */
@@ -59,9 +62,9 @@ const char *wire_why(void)
 void wire_opened(struct urxe_context *ctx)
 {
 	ctx->has_wire = wire_address();
-	ctx->wire_is_ipv4 = gid_is_ipv4(address);
+	ctx->wire_is_ipv4 = gid_is_ipv4(setting.address);
 	if (ctx->has_wire)
-		socket_owner_start(ctx, address);
+		socket_owner_start(ctx, setting.address);
 }
 
 void wire_closing(struct urxe_context *ctx)
@@ -238,7 +241,7 @@ static int wire_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 	int ret = next.attach_mcast(ibqp, gid, lid);
 
 	if (!ret)
-		groups_await(to_uqp(ibqp)->ctx->fabric, address);
+		groups_await(to_uqp(ibqp)->ctx->fabric, setting.address);
 	return ret;
 }
 
@@ -248,7 +251,7 @@ static int wire_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 	int ret = next.detach_mcast(ibqp, gid, lid);
 
 	if (!ret)
-		groups_ring(to_uqp(ibqp)->ctx->fabric, address);
+		groups_ring(to_uqp(ibqp)->ctx->fabric, setting.address);
 	return ret;
 }
 
@@ -262,7 +265,7 @@ static int wire_query_port(struct ibv_context *ctx, uint8_t port,
 			   struct ibv_port_attr *attr)
 {
 	int ret = next.query_port(ctx, port, attr);
-	uint8_t mtu = ret ? 0 : wire_active_mtu(address);
+	uint8_t mtu = ret ? 0 : wire_active_mtu(setting.address);
 
 	if (mtu)
 		attr->active_mtu = mtu;

@@ -122,11 +122,18 @@ static int environment_add(const char *rule)
 	return ret ? fail(1, "no memory") : 0;
 }
 
-static struct faults parsed; /* the rules of --fault, by add_fault() */
+static struct {
+	struct faults given; /* the rules of --fault, by add_fault() */
+	/* the rules in URXE_FAULTS: inherited ones first, then `given` */
+	struct faults all;
+	/* counters of this run and of an outer urxe run; NULL: none */
+	struct fault_tally *tally, *outer;
+	char path[4096]; /* of `tally` */
+} run;
 
 int add_fault(const char *rule)
 {
-	unsigned int i = parsed.n;
+	unsigned int i = run.given.n;
 	char why[400];
 	char *text;
 	int ret = 0;
@@ -135,28 +142,22 @@ int add_fault(const char *rule)
 	if (!text)
 		return fail_file(EXIT_USAGE, "--fault @: ", rule + 1, errno,
 				 "");
-	if (!faults_parse(&parsed, text, why, sizeof(why)))
+	if (!faults_parse(&run.given, text, why, sizeof(why)))
 		ret = fail(EXIT_USAGE, "--fault: %s; see urxe run --fault=help",
 			   why);
-	else if (i == parsed.n)
+	else if (i == run.given.n)
 		ret = fail(EXIT_USAGE, "--fault %s: no rule found", rule);
-	for (; i < parsed.n && !ret; i++)
-		ret = environment_add(parsed.rule[i].text);
+	for (; i < run.given.n && !ret; i++)
+		ret = environment_add(run.given.rule[i].text);
 	free(text);
 	return ret;
 }
 
 /* ------------------------------------------------------- counters */
 
-/* The rules in URXE_FAULTS: inherited ones first, then those of `parsed`. */
-static struct faults all;
-/* Counters of this run and of an outer urxe run; NULL: there is none. */
-static struct fault_tally *tally, *outer;
-static char tally_path[4096];
-
 bool faults_are_given(void)
 {
-	return parsed.n;
+	return run.given.n;
 }
 
 /* Create the file of counters in dir and map it.  Return false on failure. */
@@ -166,16 +167,16 @@ static bool tally_open(const char *dir)
 
 	if (!dir || !*dir)
 		return false;
-	snprintf(tally_path, sizeof(tally_path), "%s/urxe-faults-XXXXXX", dir);
-	fd = mkostemp(tally_path, O_CLOEXEC);
+	snprintf(run.path, sizeof(run.path), "%s/urxe-faults-XXXXXX", dir);
+	fd = mkostemp(run.path, O_CLOEXEC);
 	if (fd < 0)
 		return false;
 	if (!ftruncate(fd, FAULT_TALLY_BYTES))
-		tally = fault_tally_map(tally_path);
+		run.tally = fault_tally_map(run.path);
 	close(fd);
-	if (!tally)
-		unlink(tally_path);
-	return tally;
+	if (!run.tally)
+		unlink(run.path);
+	return run.tally;
 }
 
 int faults_begin_run(void)
@@ -183,17 +184,16 @@ int faults_begin_run(void)
 	const char *there = getenv(FAULT_TALLY);
 	char why[400];
 
-	if (!parsed.n)
+	if (!run.given.n)
 		return 0;
-	if (!faults_parse(&all, getenv("URXE_FAULTS"), why, sizeof(why)))
+	if (!faults_parse(&run.all, getenv("URXE_FAULTS"), why, sizeof(why)))
 		return fail(EXIT_USAGE, "URXE_FAULTS: %s", why);
 	if (there)
-		outer = fault_tally_map(there);
+		run.outer = fault_tally_map(there);
 	if (tally_open(getenv("TMPDIR")) || tally_open("/tmp") ||
 	    tally_open("/dev/shm"))
-		return setenv(FAULT_TALLY, tally_path, 1) ?
-			       fail(1, "no memory") :
-			       0;
+		return setenv(FAULT_TALLY, run.path, 1) ? fail(1, "no memory") :
+							  0;
 	unsetenv(FAULT_TALLY);
 	return fail(
 		0,
@@ -204,9 +204,9 @@ int faults_begin_run(void)
 /* Report the rule if it was never applied: then the test covered nothing. */
 static void fault_print_unused(const struct fault_rule *r)
 {
-	const uint64_t matched = load_relaxed(&tally[r->index].matched);
+	const uint64_t matched = load_relaxed(&run.tally[r->index].matched);
 
-	if (load_relaxed(&tally[r->index].struck))
+	if (load_relaxed(&run.tally[r->index].struck))
 		return;
 	if (matched)
 		fail(0, "--fault: \"%s\" never struck: it matched %llu time%s",
@@ -218,18 +218,18 @@ static void fault_print_unused(const struct fault_rule *r)
 
 void faults_end_run(bool ran)
 {
-	unsigned int i, before = all.n - parsed.n;
+	unsigned int i, before = run.all.n - run.given.n;
 
-	if (!tally)
+	if (!run.tally)
 		return;
-	for (i = 0; i < all.n && ran; i++)
+	for (i = 0; i < run.all.n && ran; i++)
 		if (i >= before) {
-			fault_print_unused(&all.rule[i]);
-		} else if (outer) {
-			fetch_add_relaxed(&outer[i].matched,
-					  load_relaxed(&tally[i].matched));
-			fetch_add_relaxed(&outer[i].struck,
-					  load_relaxed(&tally[i].struck));
+			fault_print_unused(&run.all.rule[i]);
+		} else if (run.outer) {
+			fetch_add_relaxed(&run.outer[i].matched,
+					  load_relaxed(&run.tally[i].matched));
+			fetch_add_relaxed(&run.outer[i].struck,
+					  load_relaxed(&run.tally[i].struck));
 		}
-	unlink(tally_path);
+	unlink(run.path);
 }

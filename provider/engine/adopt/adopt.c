@@ -47,12 +47,14 @@
 /* Each adoption needs a descriptor and one or more mappings. */
 #define ADOPT_MAX 256
 
-static bool adopt_on;
-static pthread_mutex_t lock;
-static struct adoption table[ADOPT_MAX];
-static unsigned int count;
-static unsigned int depth; /* nesting of adopt_begin() */
-static int cancel_state; /* before the outermost adopt_begin() */
+static struct {
+	bool on;
+	pthread_mutex_t lock;
+	struct adoption table[ADOPT_MAX];
+	unsigned int count;
+	unsigned int depth; /* nesting of adopt_begin() */
+	int cancel_state; /* before the outermost adopt_begin() */
+} adoptions;
 
 static void lock_init(void)
 {
@@ -60,7 +62,7 @@ static void lock_init(void)
 
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(&lock, &attr);
+	pthread_mutex_init(&adoptions.lock, &attr);
 	pthread_mutexattr_destroy(&attr);
 }
 
@@ -68,8 +70,8 @@ void adopt_init(void)
 {
 	const char *value = getenv("URXE_ADOPT");
 
-	adopt_on = value && *value && strcmp(value, "0");
-	if (adopt_on)
+	adoptions.on = value && *value && strcmp(value, "0");
+	if (adoptions.on)
 		lock_init();
 }
 
@@ -78,23 +80,23 @@ void adopt_begin(void)
 {
 	int state;
 
-	if (likely(!adopt_on))
+	if (likely(!adoptions.on))
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	pthread_mutex_lock(&lock);
-	if (!depth++)
-		cancel_state = state;
+	pthread_mutex_lock(&adoptions.lock);
+	if (!adoptions.depth++)
+		adoptions.cancel_state = state;
 }
 
 void adopt_end(void)
 {
 	int state, old = PTHREAD_CANCEL_DISABLE;
 
-	if (likely(!adopt_on))
+	if (likely(!adoptions.on))
 		return;
-	if (!--depth)
-		old = cancel_state;
-	pthread_mutex_unlock(&lock);
+	if (!--adoptions.depth)
+		old = adoptions.cancel_state;
+	pthread_mutex_unlock(&adoptions.lock);
 	pthread_setcancelstate(old, &state);
 }
 
@@ -102,9 +104,10 @@ struct adoption *adoption_find(uint64_t dev, uint64_t ino)
 {
 	unsigned int i;
 
-	for (i = 0; i < count; i++)
-		if (table[i].ino == ino && table[i].dev == dev)
-			return &table[i];
+	for (i = 0; i < adoptions.count; i++)
+		if (adoptions.table[i].ino == ino &&
+		    adoptions.table[i].dev == dev)
+			return &adoptions.table[i];
 	return NULL;
 }
 
@@ -154,7 +157,7 @@ static const char *adopt_refused(uint64_t va, uint64_t len)
 
 	if (!len || va % page || len % page)
 		return "the MR does not start and end at page boundaries";
-	if (count == ADOPT_MAX)
+	if (adoptions.count == ADOPT_MAX)
 		return "the limit of adopted MRs is reached";
 	if (peer_has_private_key(va, len))
 		return "the pages contain another MR, which is private";
@@ -178,7 +181,7 @@ static bool adopt_pages(uint64_t va, uint64_t len)
 			  strerror(-fd));
 		return false;
 	}
-	table[count++] = (struct adoption){
+	adoptions.table[adoptions.count++] = (struct adoption){
 		.dev = st.st_dev,
 		.ino = st.st_ino,
 		.fd = fd,
@@ -191,7 +194,7 @@ bool adopt_range(uint64_t va, uint64_t len)
 	int saved = errno;
 	bool adopted;
 
-	if (likely(!adopt_on))
+	if (likely(!adoptions.on))
 		return false;
 	adopted = adopt_pages(va, len);
 	errno = saved;
@@ -202,7 +205,7 @@ bool adopt_has(uint64_t dev, uint64_t ino)
 {
 	bool has;
 
-	if (likely(!adopt_on))
+	if (likely(!adoptions.on))
 		return false;
 	adopt_begin();
 	has = adoption_find(dev, ino);
@@ -214,7 +217,7 @@ void adopt_hold(uint64_t dev, uint64_t ino)
 {
 	struct adoption *a;
 
-	if (likely(!adopt_on))
+	if (likely(!adoptions.on))
 		return;
 	adopt_begin();
 	a = adoption_find(dev, ino);
@@ -296,7 +299,7 @@ static void adoption_end(struct adoption *a)
 	if (!a->may_be_read)
 		pages_empty(a->fd);
 	close(a->fd);
-	*a = table[--count];
+	*a = adoptions.table[--adoptions.count];
 }
 
 void adopt_settle(void)
@@ -304,12 +307,12 @@ void adopt_settle(void)
 	int saved = errno;
 	unsigned int i;
 
-	if (likely(!adopt_on))
+	if (likely(!adoptions.on))
 		return;
 	adopt_begin();
-	for (i = count; i-- > 0;)
-		if (!table[i].refs)
-			adoption_end(&table[i]);
+	for (i = adoptions.count; i-- > 0;)
+		if (!adoptions.table[i].refs)
+			adoption_end(&adoptions.table[i]);
 	adopt_end();
 	errno = saved;
 }
@@ -318,7 +321,7 @@ void adopt_put(uint64_t dev, uint64_t ino)
 {
 	struct adoption *a;
 
-	if (likely(!adopt_on))
+	if (likely(!adoptions.on))
 		return;
 	adopt_begin();
 	a = adoption_find(dev, ino);
@@ -329,32 +332,32 @@ void adopt_put(uint64_t dev, uint64_t ino)
 
 unsigned int adoptions_count(void)
 {
-	return count;
+	return adoptions.count;
 }
 
 void adoptions_set_may_be_read(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < count; i++)
-		table[i].may_be_read = true;
+	for (i = 0; i < adoptions.count; i++)
+		adoptions.table[i].may_be_read = true;
 }
 
 void adoptions_forget(void)
 {
 	unsigned int i;
 
-	if (!adopt_on)
+	if (!adoptions.on)
 		return;
-	for (i = 0; i < count; i++)
-		if (adoption_has_fd(&table[i]))
-			close(table[i].fd);
-	count = 0;
+	for (i = 0; i < adoptions.count; i++)
+		if (adoption_has_fd(&adoptions.table[i]))
+			close(adoptions.table[i].fd);
+	adoptions.count = 0;
 	/*
 	 * In the child only this thread exists.  Reinitialize the mutex, and
 	 * lock it once, for the adopt_end() of the fork handler.
 	 */
 	lock_init();
-	pthread_mutex_lock(&lock);
-	depth = 1;
+	pthread_mutex_lock(&adoptions.lock);
+	adoptions.depth = 1;
 }
