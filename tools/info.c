@@ -35,8 +35,8 @@ static void show_bytes(uint64_t n)
 
 static void show_device(const struct urxe_dev *dev)
 {
-	bool up = load_acquire(&dev->port_state) == URXE_PORT_ACTIVE;
-	const uint64_t g = dev->node_guid;
+	bool up = hca_is_up(&dev->hca[0]);
+	const uint64_t g = dev->hca[0].node_guid;
 	char text[INET6_ADDRSTRLEN];
 	struct urxe_gid gid;
 	uint32_t i;
@@ -48,7 +48,7 @@ static void show_device(const struct urxe_dev *dev)
 	       (unsigned int)(g >> 16 & 0xffff), (unsigned int)(g & 0xffff));
 	printf("  port 1: %s, Ethernet, RoCE v1 and v2\n", up ? "ACTIVE" : "DOWN");
 	for (i = 0; i < URXE_MAX_GID; i += 2) {
-		if (fabric_get_gid(dev, i, &gid) &&
+		if (fabric_get_gid(&dev->hca[0], i, &gid) &&
 		    inet_ntop(AF_INET6, gid.raw, text, sizeof(text)))
 			printf("  GID %u (v1), %u (v2): %s (%s)\n", i, i + 1,
 			       text, gid.ifname);
@@ -81,7 +81,7 @@ static void show_counters(const struct urxe_dev *dev)
 	int i, n = 0;
 
 	for (i = 0; i < URXE_CNT_COUNT; i++) {
-		value = counter_name(i) ? counter_read(dev, i) : 0;
+		value = counter_name(i) ? counter_read(dev, 0, i) : 0;
 		if (!value)
 			continue;
 		n += printf("%s%s %llu", before, counter_name(i),

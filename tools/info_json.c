@@ -14,7 +14,7 @@ static void put_gids(struct json *j, const struct urxe_dev *dev)
 
 	json_open(j, "gids", '[');
 	for (i = 0; i < URXE_MAX_GID; i++) {
-		if (!fabric_get_gid(dev, i, &gid) ||
+		if (!fabric_get_gid(&dev->hca[0], i, &gid) ||
 		    !inet_ntop(AF_INET6, gid.raw, text, sizeof(text)))
 			continue;
 		json_open(j, NULL, '{');
@@ -29,11 +29,11 @@ static void put_gids(struct json *j, const struct urxe_dev *dev)
 
 static void put_device(struct json *j, const struct urxe_dev *dev)
 {
-	const bool up = load_acquire(&dev->port_state) == URXE_PORT_ACTIVE;
+	const bool up = hca_is_up(&dev->hca[0]);
 	char guid[20];
 
 	snprintf(guid, sizeof(guid), "%016llx",
-		 (unsigned long long)dev->node_guid);
+		 (unsigned long long)dev->hca[0].node_guid);
 	json_put_string(j, "device", URXE_DEVICE_NAME);
 	json_put_string(j, "firmware", dev->fw_ver);
 	json_put_string(j, "node_guid", guid);
@@ -64,7 +64,7 @@ static void put_counters(struct json *j, const struct urxe_dev *dev)
 	for (i = 0; i < URXE_CNT_COUNT; i++)
 		if (counter_name(i))
 			json_put_number(j, counter_name(i),
-					counter_read(dev, i));
+					counter_read(dev, 0, i));
 	json_close(j, '}');
 }
 

@@ -64,7 +64,7 @@ static int cmd_port(int argc, char **argv)
 		ret = use_fabric(dir, true, &f);
 	if (ret)
 		return ret;
-	if (fabric_set_port(f, !strcmp(word, "up")))
+	if (fabric_set_port(f, 0, !strcmp(word, "up")))
 		printf("the port of %s is already %s\n", device, word);
 	fabric_close(f);
 	return 0;

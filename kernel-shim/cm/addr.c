@@ -143,7 +143,8 @@ static bool gid_find(const struct urxe_dev *dev, const uint8_t raw[16],
 	uint32_t i;
 
 	for (i = GID_PORT; i < URXE_MAX_GID; i += 2) {
-		if (fabric_get_gid(dev, i, &g) && !memcmp(g.raw, raw, 16)) {
+		if (fabric_get_gid(&dev->hca[0], i, &g) &&
+		    !memcmp(g.raw, raw, 16)) {
 			*index = i;
 			return true;
 		}
@@ -170,7 +171,7 @@ uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
 	if (gid_find(dev, gid, &index))
 		return index;
 	/* no entry (for example 127.0.0.1): use the port's default GID */
-	if (fabric_get_gid(dev, GID_PORT, &g))
+	if (fabric_get_gid(&dev->hca[0], GID_PORT, &g))
 		memcpy(gid, g.raw, 16);
 	return GID_PORT;
 }

@@ -285,7 +285,7 @@ static bool request_deliver(struct cm *cm, struct cm_id *client,
 
 bool cm_device_is_down(const struct cm *cm)
 {
-	return load_acquire(&cm->f->dev->port_state) != URXE_PORT_ACTIVE;
+	return !hca_is_up(&cm->f->dev->hca[0]);
 }
 
 /*

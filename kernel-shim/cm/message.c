@@ -147,7 +147,7 @@ static void req_sent(struct cm *cm, const struct cm_id *id)
 	mad_set(mad, MAD_REQ_local_comm_id, own);
 	mad_set(mad, MAD_REQ_vendor_id, id->ece.vendor_id);
 	mad_set(mad, MAD_REQ_service_id, cm_service_id(id, &id->dst));
-	mad_set(mad, MAD_REQ_local_ca_guid, cm->f->dev->node_guid);
+	mad_set(mad, MAD_REQ_local_ca_guid, cm->f->dev->hca[0].node_guid);
 	mad_set(mad, MAD_REQ_remote_cm_response_timeout, CM_WIRE_TIMEOUT);
 	mad_set(mad, MAD_REQ_local_cm_response_timeout, CM_WIRE_TIMEOUT);
 	mad_set(mad, MAD_REQ_max_cm_retries, CM_WIRE_RETRIES);
@@ -204,7 +204,7 @@ void cm_sent_rep(struct cm *cm, const struct cm_id *id,
 	mad_set(mad, MAD_REP_rnr_retry_count,
 		cm_min(p->rnr_retry_count, CM_MAX_RETRIES));
 	mad_set(mad, MAD_REP_srq, xrc || p->srq);
-	mad_set(mad, MAD_REP_local_ca_guid, cm->f->dev->node_guid);
+	mad_set(mad, MAD_REP_local_ca_guid, cm->f->dev->hca[0].node_guid);
 	mad_set_bytes(mad, MAD_REP_private_data, 0, p->private_data,
 		      p->private_data_len);
 	send_mad(cm, id, mad);
@@ -247,7 +247,7 @@ void cm_sent_mra(struct cm *cm, const struct cm_id *id, unsigned int message)
  */
 static void rej_put_ca(struct cm *cm, uint8_t *mad)
 {
-	const uint64_t guid = htobe64(cm->f->dev->node_guid);
+	const uint64_t guid = htobe64(cm->f->dev->hca[0].node_guid);
 
 	mad_set(mad, MAD_REJ_info_length, sizeof(guid));
 	mad_set_bytes(mad, MAD_REJ_info, 0, &guid, sizeof(guid));

@@ -45,7 +45,8 @@ uint64_t fabric_netns(void)
 	return namespace_ino("/proc/self/ns/net");
 }
 
-int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
+int arena_init(int fd, uint32_t slot, uint32_t gen, uint32_t hca,
+	       const char comm[16])
 {
 	const size_t head = offsetof(struct urxe_arena, file);
 	struct urxe_arena *a;
@@ -66,6 +67,7 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
 	a->version = urxe_layout_version;
 	a->slot = slot;
 	a->gen = gen;
+	a->hca = hca;
 	a->pid = getpid();
 	a->pidns = fabric_pidns();
 	memcpy(a->comm, comm, sizeof(a->comm));

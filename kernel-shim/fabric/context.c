@@ -442,7 +442,7 @@ static int context_create_arena(struct urxe_fabric *f, uint32_t slot,
 	if (fd < 0)
 		return fabric_fail(-fd, "cannot create %s/%s: %s", f->dir, name,
 				   strerror(-fd));
-	ret = arena_init(fd, slot, gen, c->comm);
+	ret = arena_init(fd, slot, gen, load_relaxed(&c->hca), c->comm);
 	if (ret)
 		goto err_unlink;
 	if (fchmod(fd, URXE_ARENA_MODE) || fcntl(fd, F_OFD_SETLK, &lk)) {
@@ -459,10 +459,11 @@ err_unlink:
 }
 
 /*
- * Claim a free slot for opening and increment its generation.  Returns the
- * slot, or -errno.
+ * Claim a free slot for a context of device k, and increment its generation.
+ * Returns the slot, or -errno.
  */
-static int context_claim_free(struct urxe_fabric *f, const char comm[16])
+static int context_claim_free(struct urxe_fabric *f, uint32_t k,
+			      const char comm[16])
 {
 	struct urxe_dev *dev = f->dev;
 	struct urxe_ctx_slot *c = NULL;
@@ -487,6 +488,7 @@ static int context_claim_free(struct urxe_fabric *f, const char comm[16])
 	}
 	memcpy(c->comm, comm, sizeof(c->comm));
 	store_relaxed(&c->pid, getpid());
+	store_relaxed(&c->hca, k);
 	store_relaxed(&c->gen, (load_relaxed(&c->gen) + 1) & URXE_GEN_MASK);
 	store_relaxed(&c->worker, process_id(f));
 	store_relaxed(&c->next_fifo, 0);
@@ -503,7 +505,7 @@ out:
  */
 #define OPEN_TRIES 64
 
-static int context_open_new(struct urxe_fabric *f)
+static int context_open_new(struct urxe_fabric *f, uint32_t k)
 {
 	struct urxe_ctx_slot *c;
 	int fd, slot, tries = 0;
@@ -512,7 +514,7 @@ static int context_open_new(struct urxe_fabric *f)
 	file_read(AT_FDCWD, "/proc/self/comm", comm, sizeof(comm));
 	comm[strcspn(comm, "\n")] = 0;
 	do {
-		slot = context_claim_free(f, comm);
+		slot = context_claim_free(f, k, comm);
 		if (slot < 0)
 			return slot;
 		c = &f->dev->ctx[slot];
@@ -523,7 +525,7 @@ static int context_open_new(struct urxe_fabric *f)
 	return fd;
 }
 
-int fabric_context_open(struct urxe_fabric *f)
+int fabric_context_open(struct urxe_fabric *f, uint32_t k)
 {
 	int fd;
 
@@ -531,23 +533,34 @@ int fabric_context_open(struct urxe_fabric *f)
 		fabric_reap(f);
 	else
 		context_reap_some(f);
-	fd = context_open_new(f);
+	fd = context_open_new(f, k);
 	if ((fd == -ENOSPC || fd == -ENOMEM) && fabric_reap(f))
-		fd = context_open_new(f);
+		fd = context_open_new(f, k);
 	return fd;
 }
 
-bool fabric_is_arena(int fd, const struct stat *st)
+int fabric_arena_device(int fd, const struct stat *st)
 {
-	char magic[16];
+	struct urxe_arena *a = NULL;
+	const size_t head = offsetof(struct urxe_arena, opener);
+	char buf[offsetof(struct urxe_arena, opener)];
 	int saved = errno;
+	uint32_t hca;
 	bool is;
 
 	if (st->st_mode != (S_IFREG | URXE_ARENA_MODE) ||
 	    st->st_size != (off_t)URXE_ARENA_SIZE)
-		return false;
-	is = pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
-	     !memcmp(magic, URXE_ARENA_MAGIC, sizeof(magic));
+		return -1;
+	is = pread(fd, buf, head, 0) == (ssize_t)head &&
+	     !memcmp(buf, URXE_ARENA_MAGIC, sizeof(a->magic));
 	errno = saved;
-	return is;
+	if (!is)
+		return -1;
+	memcpy(&hca, buf + offsetof(struct urxe_arena, hca), sizeof(hca));
+	return hca < URXE_MAX_HCA ? (int)hca : 0;
+}
+
+bool fabric_is_arena(int fd, const struct stat *st)
+{
+	return fabric_arena_device(fd, st) >= 0;
 }

@@ -43,12 +43,13 @@ const char *counter_name(enum urxe_counter which)
 	return names[which];
 }
 
-uint64_t counter_read(const struct urxe_dev *dev, enum urxe_counter which)
+uint64_t counter_read(const struct urxe_dev *dev, uint32_t k,
+		      enum urxe_counter which)
 {
-	uint64_t sum = load_relaxed(&dev->counter[which]);
+	uint64_t sum = load_relaxed(&dev->hca[k].counter[which]);
 	uint32_t i;
 
-	for (i = 0; i < URXE_WIRE_COUNTS; i++)
+	for (i = 0; !k && i < URXE_WIRE_COUNTS; i++)
 		sum += load_relaxed(&dev->wire.counts[i].of[which]);
 	return sum;
 }

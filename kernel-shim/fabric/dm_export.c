@@ -55,7 +55,8 @@ int dm_export(struct urxe_fabric *f, uint32_t slot, uint32_t made)
 	char name[100], path[40];
 	int fd, out;
 
-	snprintf(name, sizeof(name), NAME, (unsigned long long)dev->node_guid,
+	snprintf(name, sizeof(name), NAME,
+		 (unsigned long long)dev->hca[0].node_guid,
 		 (unsigned long long)load_relaxed(&dev->dm_ino), slot, made);
 	fd = export_create(name, dev->dm[slot].length);
 	if (fd < 0)
@@ -80,7 +81,7 @@ int dm_import(struct urxe_fabric *f, int fd, uint32_t ctx, uint32_t ctx_gen)
 	if (file_path(fd, path, sizeof(path)) ||
 	    sscanf(path, "/memfd:" NAME, &guid, &ino, &slot, &made) != 4)
 		return -ENOTTY;
-	if (guid != dev->node_guid || ino != load_relaxed(&dev->dm_ino))
+	if (guid != dev->hca[0].node_guid || ino != load_relaxed(&dev->dm_ino))
 		return fabric_fail(EINVAL,
 				   "the device memory is of another fabric");
 	ret = fabric_obj_get(f, ctx, URXE_OBJ_DM);

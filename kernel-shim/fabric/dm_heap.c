@@ -97,11 +97,11 @@ static int hugetlb_create(struct urxe_fabric *f, char *path, size_t len)
 		    hugetlb_free(&fs) * CHUNK < f->dm_bytes)
 			continue;
 		/* unique: other processes may be doing the same */
-		if ((size_t)snprintf(path, len, "%s/urxe-%u-%s-%llx-%x",
-				     m.mnt_dir, (unsigned int)geteuid(),
-				     base ? base + 1 : f->dir,
-				     (unsigned long long)f->dev->node_guid,
-				     process_id(f)) >= len)
+		if ((size_t)snprintf(
+			    path, len, "%s/urxe-%u-%s-%llx-%x", m.mnt_dir,
+			    (unsigned int)geteuid(), base ? base + 1 : f->dir,
+			    (unsigned long long)f->dev->hca[0].node_guid,
+			    process_id(f)) >= len)
 			continue;
 		unlink(path);
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -218,9 +218,12 @@ static int device_init(struct urxe_fabric *f, int fd)
 {
 	uint64_t procs, dm_bytes;
 	struct urxe_dev *dev;
+	uint32_t hcas;
 	int ret;
 
 	ret = choose_dm_bytes(f->dirfd, &dm_bytes);
+	if (!ret)
+		ret = hcas_by_env(&hcas);
 	if (!ret)
 		ret = sparse_allowed(sizeof(*dev));
 	if (!ret)
@@ -242,14 +245,13 @@ static int device_init(struct urxe_fabric *f, int fd)
 	dev->version = urxe_layout_version;
 	dev->size = sizeof(*dev);
 	dev->procs_ino = procs;
-	dev->node_guid = choose_guid(f->dir);
+	hcas_init(dev, hcas ? hcas : 1, choose_guid(f->dir));
 	dev->dm_bytes = dm_bytes;
 	store_relaxed(&dev->dm_high, URXE_DM_FIRST);
 	dev->vendor_id = 0x757278; /* "urx", not an assigned OUI */
 	dev->vendor_part_id = 1;
 	dev->hw_ver = 1;
 	strcpy(dev->fw_ver, "1.0.0");
-	store_relaxed(&dev->port_state, URXE_PORT_ACTIVE);
 	munmap(dev, sizeof(*dev));
 	return 0;
 }
@@ -356,7 +358,9 @@ static int device_map(struct urxe_fabric *f)
 		goto out_close;
 	dev = map;
 	f->dm_bytes = dev->dm_bytes;
+	f->hcas = dev->hcas;
 	if (dev->size != sizeof(*dev) || f->dm_bytes > URXE_DM_MAX_BYTES ||
+	    !f->hcas || f->hcas > URXE_MAX_HCA ||
 	    dev->dm_path[sizeof(dev->dm_path) - 1])
 		ret = -EPROTO;
 	else /* the mapping keeps the lock held; see stale.c */
@@ -413,6 +417,11 @@ static int fabric_try_open(struct urxe_fabric *f, bool create)
 		if (!ret)
 			munmap(f->dev, sizeof(*f->dev));
 		ret = -ESTALE;
+	}
+	if (!ret && create) {
+		ret = hcas_agree(f);
+		if (ret)
+			munmap(f->dev, sizeof(*f->dev));
 	}
 	if (ret)
 		close(f->dirfd);

@@ -52,6 +52,7 @@ struct urxe_fabric {
 	char dir[256];
 	uint64_t ino; /* inode of the device segment */
 	struct urxe_dev *dev;
+	uint32_t hcas; /* dev->hcas when it was mapped */
 	uint64_t dm_bytes; /* dev->dm_bytes when it was mapped */
 	char *dm; /* the whole heap, 2 MiB aligned; NULL until mapped */
 	int dm_fd;
@@ -69,12 +70,15 @@ int fabric_dir(char *buf, size_t len);
 /*
  * Map the fabric at dir; with create, make it if it does not exist, and
  * replace it if it is broken or an unused one of another version.  -ENOENT;
+ * -EINVAL: with create, URXE_DEVICES is not its number of devices;
  * -EPERM: the directory belongs to another user, is accessible by others, or
  * is a symbolic link; -EPROTO: another layout version, in use; -EAGAIN,
  * -ESTALE: it was being replaced all the time; or an error of the system.
  */
 int fabric_open(const char *dir, bool create, struct urxe_fabric **out);
 void fabric_close(struct urxe_fabric *f);
+/* hca.c: the value of URXE_DEVICES, or 0 if it is unset.  -EINVAL: invalid. */
+int hcas_by_env(uint32_t *n);
 /* The value of URXE_DM_SIZE, or 0 if it is unset.  -EINVAL: invalid size. */
 int dm_size_by_env(uint64_t *bytes);
 /*
@@ -236,17 +240,19 @@ bool place_is_taken(char *by, size_t len);
 /* context.c ------------------------------------------------------------ */
 
 /*
- * Open the device: reap some dead contexts, or all of them if memory or slots
+ * Open device k: reap some dead contexts, or all of them if memory or slots
  * are short, claim a context slot, create its arena and lock it.  Returns the
  * arena's descriptor (O_RDWR | O_CLOEXEC).  The context is alive until the
  * last copy of the descriptor is closed and the last mapping made from it is
  * unmapped.  -ENOSPC: all slots are live; -ENOMEM: no memory for the arena;
  * or another error of the system.
  */
-int fabric_context_open(struct urxe_fabric *f);
+int fabric_context_open(struct urxe_fabric *f, uint32_t k);
 
 /* Is fd an arena?  st is the result of libc's fstat().  errno is kept. */
 bool fabric_is_arena(int fd, const struct stat *st);
+/* The same: the number of its device, or -1. */
+int fabric_arena_device(int fd, const struct stat *st);
 
 /*
  * True if context (slot, gen) is alive: a descriptor or mapping of it exists.
@@ -433,13 +439,15 @@ int dir_make_parents(int at, const char *path);
 /* gid_table.c ---------------------------------------------------------- */
 
 /* Copy the row of GID table entry `index`.  False: the entry is empty. */
-bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
+bool fabric_get_gid(const struct urxe_hca *hca, uint32_t index,
 		    struct urxe_gid *out);
 /*
  * The row whose interface represents the device: the first with an IPv4
  * address outside 127.0.0.0/8, else the first.  False: the table is empty.
  */
-bool fabric_main_gid(const struct urxe_dev *dev, struct urxe_gid *out);
+bool fabric_main_gid(const struct urxe_hca *hca, struct urxe_gid *out);
+/* The device that has a GID, by its number, or -1. */
+int fabric_gid_owner(const struct urxe_dev *dev, const uint8_t gid[16]);
 
 /* mcast.c -------------------------------------------------------------- */
 
@@ -470,13 +478,13 @@ int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn);
 /* port.c --------------------------------------------------------------- */
 
 /*
- * Take the port down or up.  While it is down nothing is delivered.  A change
- * raises IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE in every context.
- * Returns 1 if the port had that state already.
+ * Take the port of device k down or up.  While it is down it neither sends nor
+ * receives.  A change raises IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE in
+ * every context of the device.  Returns 1 if the port had that state already.
  */
-int fabric_set_port(struct urxe_fabric *f, bool up);
-/* Raise a port event (enum ibv_event_type) in every context. */
-void fabric_port_event(struct urxe_fabric *f, uint32_t event);
+int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up);
+/* Raise a port event (enum ibv_event_type) in every context of device k. */
+void fabric_port_event(struct urxe_fabric *f, uint32_t k, uint32_t event);
 
 /* counter.c ------------------------------------------------------------ */
 
@@ -485,8 +493,9 @@ void fabric_port_event(struct urxe_fabric *f, uint32_t event);
  * is reported by counters/ or ibv_query_port.
  */
 const char *counter_name(enum urxe_counter which);
-/* Current value: the sum over all rows. */
-uint64_t counter_read(const struct urxe_dev *dev, enum urxe_counter which);
+/* Current value of device k: the sum over all rows. */
+uint64_t counter_read(const struct urxe_dev *dev, uint32_t k,
+		      enum urxe_counter which);
 
 /* the role in which a process counts; HOLDER: as socket owner */
 enum counter_side { COUNTER_REQUESTER, COUNTER_HOLDER };
@@ -503,10 +512,10 @@ static inline void counter_add_wire(struct urxe_fabric *f,
 }
 
 /* gid.c ----------------------------------------------------------------- */
-
 /*
  * Update the GID table from the addresses of this network namespace.  Entries
  * that remain keep their index; entries of removed addresses become empty.
- * If the table changed, IBV_EVENT_GID_CHANGE is raised in every context.
+ * If the table changed, IBV_EVENT_GID_CHANGE is raised in every context of the
+ * device.  This concerns device 0; the GIDs of the others do not change.
  */
 int fabric_refresh_gids(struct urxe_fabric *f);

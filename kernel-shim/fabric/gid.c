@@ -7,7 +7,9 @@
  * interface, or from the node GUID if there is none.  The IPv4 addresses
  * (mapped) and IPv6 addresses of all interfaces that are up follow;
  * link-local ones only if they are of that first interface.  If only the
- * loopback has addresses, they are used.
+ * loopback has addresses, they are used.  This is the table of device 0. Device
+ * k > 0 has two rows, which do not change: the link-local address derived from
+ * its node GUID, and 127.0.0.(1 + k).
  *
  * Processes of several network namespaces (containers) may share a fabric.
  * Each process updates the rows of its own namespace, and empties rows of
@@ -26,6 +28,7 @@
 #include <string.h>
 
 #include "fabric.h"
+#include "internal.h"
 
 struct found {
 	struct urxe_gid gid[URXE_GID_ROWS];
@@ -121,15 +124,16 @@ static unsigned int link_flags(const struct ifaddrs *link)
 }
 
 /* Add the addresses of interfaces with these link_flags(). */
-static void found_add_addresses(struct found *found, const struct ifaddrs *all,
-				unsigned int flags)
+static void found_add_addresses(struct urxe_fabric *f, struct found *found,
+				const struct ifaddrs *all, unsigned int flags)
 {
 	const struct ifaddrs *a, *link;
 	struct urxe_gid *g;
 
 	for (a = all; a && found->n < URXE_GID_ROWS; a = a->ifa_next) {
 		g = &found->gid[found->n];
-		if (!gid_from_addr(a->ifa_addr, g->raw))
+		if (!gid_from_addr(a->ifa_addr, g->raw) ||
+		    fabric_gid_owner(f->dev, g->raw) > 0)
 			continue;
 		link = link_find(all, a->ifa_name);
 		if (!link || link_flags(link) != flags ||
@@ -162,12 +166,49 @@ static bool link_is_ethernet(const struct ifaddrs *a)
 	       link->sll_hatype == ARPHRD_ETHER && link->sll_halen == 6;
 }
 
+static void gid_from_guid(uint64_t guid, uint8_t raw[16])
+{
+	int i;
+
+	memset(raw, 0, 16);
+	raw[0] = 0xfe;
+	raw[1] = 0x80;
+	for (i = 0; i < 8; i++)
+		raw[8 + i] = (uint8_t)(guid >> (56 - 8 * i));
+}
+
+/* ::ffff:127.0.0.(1 + k) */
+static void gid_from_number(uint32_t k, uint8_t raw[16])
+{
+	memset(raw, 0, 16);
+	raw[10] = raw[11] = 0xff;
+	raw[12] = 127;
+	raw[15] = (uint8_t)(1 + k);
+}
+
+void gid_table_init(struct urxe_dev *dev)
+{
+	struct urxe_gid *g;
+	uint32_t k, i;
+
+	for (k = 1; k < dev_hcas(dev); k++) {
+		gid_from_guid(dev->hca[k].node_guid, dev->hca[k].gid[0].raw);
+		gid_from_number(k, dev->hca[k].gid[1].raw);
+		for (i = 0; i < 2; i++) {
+			g = &dev->hca[k].gid[i];
+			g->ifindex = if_nametoindex("lo");
+			strcpy(g->ifname, "lo");
+			store_relaxed(&g->valid, 1);
+		}
+		store_relaxed(&dev->hca[k].gid_gen, 1);
+	}
+}
+
 static void found_add_link_local(struct urxe_fabric *f, struct found *found,
 				 const struct ifaddrs *all)
 {
 	const struct ifaddrs *a, *first = NULL;
 	struct urxe_gid *g = &found->gid[0];
-	int i;
 
 	for (a = all; a; a = a->ifa_next)
 		if (link_is_ethernet(a) &&
@@ -182,10 +223,7 @@ static void found_add_link_local(struct urxe_fabric *f, struct found *found,
 	}
 	g->ifindex = if_nametoindex("lo");
 	strcpy(g->ifname, "lo");
-	g->raw[0] = 0xfe;
-	g->raw[1] = 0x80;
-	for (i = 0; i < 8; i++)
-		g->raw[8 + i] = (uint8_t)(f->dev->node_guid >> (56 - 8 * i));
+	gid_from_guid(f->dev->hca[0].node_guid, g->raw);
 }
 
 static int found_collect(struct urxe_fabric *f, struct found *found)
@@ -196,9 +234,9 @@ static int found_collect(struct urxe_fabric *f, struct found *found)
 	if (getifaddrs(&all))
 		return -errno;
 	found_add_link_local(f, found, all);
-	found_add_addresses(found, all, IFF_UP);
+	found_add_addresses(f, found, all, IFF_UP);
 	if (found->n == 1)
-		found_add_addresses(found, all, IFF_UP | IFF_LOOPBACK);
+		found_add_addresses(f, found, all, IFF_UP | IFF_LOOPBACK);
 	freeifaddrs(all);
 	errno = saved;
 	return 0;
@@ -213,8 +251,9 @@ static bool gid_filled(const struct urxe_gid *g)
 static void gid_table_set(struct urxe_dev *dev, unsigned int i,
 			  const struct found *found, unsigned int n)
 {
-	struct urxe_gid *e = &dev->gid[i];
-	uint32_t gen = load_relaxed(&dev->gid_gen) + 1;
+	struct urxe_hca *hca = &dev->hca[0];
+	struct urxe_gid *e = &hca->gid[i];
+	uint32_t gen = load_relaxed(&hca->gid_gen) + 1;
 
 	if (!gen)
 		gen = 1;
@@ -233,7 +272,7 @@ static void gid_table_set(struct urxe_dev *dev, unsigned int i,
 		e->netns = found->netns;
 		store_release(&e->valid, gen);
 	}
-	store_release(&dev->gid_gen, gen);
+	store_release(&hca->gid_gen, gen);
 }
 
 static bool gid_is(const struct urxe_gid *row, const struct found *found,
@@ -263,18 +302,18 @@ static bool gid_row_lasts(struct urxe_fabric *f, const struct urxe_gid *row,
 }
 
 /* The row that has found[n], or a free one; URXE_GID_ROWS: none is free. */
-static unsigned int gid_table_row(const struct urxe_dev *dev,
+static unsigned int gid_table_row(const struct urxe_gid *table,
 				  const struct found *found, unsigned int n)
 {
 	unsigned int i;
 
-	if (!n && !gid_filled(&dev->gid[0]))
+	if (!n && !gid_filled(&table[0]))
 		return 0;
 	for (i = 0; i < URXE_GID_ROWS; i++)
-		if (gid_is(&dev->gid[i], found, n))
+		if (gid_is(&table[i], found, n))
 			return i;
 	for (i = 1; i < URXE_GID_ROWS; i++)
-		if (!gid_filled(&dev->gid[i]))
+		if (!gid_filled(&table[i]))
 			break;
 	return i;
 }
@@ -283,15 +322,16 @@ static unsigned int gid_table_row(const struct urxe_dev *dev,
 static void gid_table_merge(struct urxe_fabric *f, const struct found *found)
 {
 	struct urxe_dev *dev = f->dev;
+	const struct urxe_gid *table = dev->hca[0].gid;
 	unsigned int i, n;
 
 	for (i = 0; i < URXE_GID_ROWS; i++)
-		if (gid_filled(&dev->gid[i]) &&
-		    !gid_row_lasts(f, &dev->gid[i], found))
+		if (gid_filled(&table[i]) &&
+		    !gid_row_lasts(f, &table[i], found))
 			gid_table_set(dev, i, NULL, 0);
 	for (n = 0; n < found->n; n++) {
-		i = gid_table_row(dev, found, n);
-		if (i < URXE_GID_ROWS && !gid_filled(&dev->gid[i]))
+		i = gid_table_row(table, found, n);
+		if (i < URXE_GID_ROWS && !gid_filled(&table[i]))
 			gid_table_set(dev, i, found, n);
 	}
 }
@@ -317,11 +357,11 @@ int fabric_refresh_gids(struct urxe_fabric *f)
 	ret = fabric_lock(f);
 	if (ret)
 		return ret;
-	gen = load_relaxed(&f->dev->gid_gen);
+	gen = load_relaxed(&f->dev->hca[0].gid_gen);
 	gid_table_merge(f, &found);
-	gen -= load_relaxed(&f->dev->gid_gen);
+	gen -= load_relaxed(&f->dev->hca[0].gid_gen);
 	fabric_unlock(f);
 	if (gen)
-		fabric_port_event(f, IBV_EVENT_GID_CHANGE);
+		fabric_port_event(f, 0, IBV_EVENT_GID_CHANGE);
 	return 0;
 }

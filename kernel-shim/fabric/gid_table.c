@@ -21,7 +21,7 @@
  */
 #define TRIES 1000
 
-bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
+bool fabric_get_gid(const struct urxe_hca *hca, uint32_t index,
 		    struct urxe_gid *out)
 {
 	const struct urxe_gid *g;
@@ -30,7 +30,7 @@ bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
 
 	if (index >= URXE_MAX_GID)
 		return false;
-	g = &dev->gid[URXE_GID_ROW(index)];
+	g = &hca->gid[URXE_GID_ROW(index)];
 	for (i = 0; i < TRIES; i++) {
 		before = load_acquire(&g->valid);
 		if (!before)
@@ -58,16 +58,28 @@ static bool gid_is_v4(const uint8_t raw[16])
 	return !memcmp(raw, prefix, sizeof(prefix));
 }
 
-bool fabric_main_gid(const struct urxe_dev *dev, struct urxe_gid *out)
+bool fabric_main_gid(const struct urxe_hca *hca, struct urxe_gid *out)
 {
 	uint32_t i;
 
 	for (i = 0; i < URXE_MAX_GID; i += 2)
-		if (fabric_get_gid(dev, i, out) && gid_is_v4(out->raw) &&
+		if (fabric_get_gid(hca, i, out) && gid_is_v4(out->raw) &&
 		    out->raw[12] != 127)
 			return true;
 	for (i = 0; i < URXE_MAX_GID; i += 2)
-		if (fabric_get_gid(dev, i, out))
+		if (fabric_get_gid(hca, i, out))
 			return true;
 	return false;
+}
+
+int fabric_gid_owner(const struct urxe_dev *dev, const uint8_t gid[16])
+{
+	uint32_t k, i;
+
+	for (k = 0; k < dev_hcas(dev); k++)
+		for (i = 0; i < URXE_GID_ROWS; i++)
+			if (load_acquire(&dev->hca[k].gid[i].valid) &&
+			    !memcmp(dev->hca[k].gid[i].raw, gid, 16))
+				return (int)k;
+	return -1;
 }

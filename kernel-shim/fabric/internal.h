@@ -5,7 +5,8 @@
 #include "fabric.h"
 
 /* Give a new arena file its size and header.  -errno */
-int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16]);
+int arena_init(int fd, uint32_t slot, uint32_t gen, uint32_t hca,
+	       const char comm[16]);
 /*
  * Make another slot with the pages of the allocation `made` of a slot, for an
  * MR of context ctx.  dm_heap_put() of the MR frees it.  Returns the slot.
@@ -19,6 +20,16 @@ int dm_heap_reclaim(struct urxe_fabric *f, uint32_t slot);
 void dm_heap_recover(struct urxe_fabric *f);
 /* Remove the heap's file if it is on a hugetlbfs.  It must not be in use. */
 void dm_heap_remove(struct urxe_dev *dev);
+
+/*
+ * hca.c: initialize n devices of a new segment; the GUID of the first one is
+ * guid.
+ */
+void hcas_init(struct urxe_dev *dev, uint32_t n, uint64_t guid);
+/* -EINVAL: URXE_DEVICES is invalid, or another number than the fabric has. */
+int hcas_agree(const struct urxe_fabric *f);
+/* gid.c: fill the GID tables of a new segment, except that of device 0. */
+void gid_table_init(struct urxe_dev *dev);
 
 /*
  * place.c: open the parent directory of a fabric's directory; with create,

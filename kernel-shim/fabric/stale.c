@@ -142,11 +142,12 @@ static int fabric_remove(struct urxe_fabric *f)
 /*
  * Remove the fabric if it has no users.  The caller holds both locks
  * exclusively: no other process makes or removes the fabric, or has the
- * segment mapped.  @only_empty: return -ENOTEMPTY if the port was taken down.
+ * segment mapped.  @only_empty: return -ENOTEMPTY if a port was taken down.
  */
 static int fabric_retire_locked(struct urxe_fabric *f, int fd, bool only_empty)
 {
 	struct urxe_dev *dev = NULL;
+	uint32_t k;
 	void *map;
 	int ret = 0;
 
@@ -155,9 +156,9 @@ static int fabric_retire_locked(struct urxe_fabric *f, int fd, bool only_empty)
 	/* the segment of another version cannot be read */
 	if (fd >= 0 && !layout_map(fd, sizeof(*dev), URXE_DEV_MAGIC, &map))
 		dev = map;
-	if (dev && only_empty &&
-	    load_relaxed(&dev->port_state) != URXE_PORT_ACTIVE)
-		ret = -ENOTEMPTY;
+	for (k = 0; dev && only_empty && k < dev_hcas(dev); k++)
+		if (!hca_is_up(&dev->hca[k]))
+			ret = -ENOTEMPTY;
 	if (!ret && dev)
 		dm_heap_remove(dev);
 	if (!ret)

@@ -135,7 +135,7 @@ static bool uverbs_gid_entry(const struct urxe_dev *dev, uint32_t i,
 {
 	struct urxe_gid g;
 
-	if (!fabric_get_gid(dev, i, &g))
+	if (!fabric_get_gid(&dev->hca[0], i, &g))
 		return false;
 	*e = (struct ibv_gid_entry){ .gid_index = i,
 				     .port_num = 1,

@@ -561,6 +561,7 @@ struct urxe_arena {
 	int32_t pid; /* PID of the opener */
 	uint64_t pidns; /* inode of its PID namespace; 0: unknown */
 	char comm[16];
+	uint32_t hca; /* index of its device */
 	/* process id of the opener, once it uses the context */
 	_Atomic uint32_t opener;
 	/*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The device segment (struct urxe_dev), one for each fabric: contexts,
- * processes, GIDs, device memory, multicast groups, counters, guards and the
- * QP directory.
+ * The device segment (struct urxe_dev), one for each fabric: devices (struct
+ * urxe_hca), contexts, processes, device memory, multicast groups, guards and
+ * the QP directory.
  */
 #pragma once
 
@@ -45,6 +45,7 @@ struct urxe_ctx_slot {
 	_Atomic uint32_t gen;
 	_Atomic uint32_t worker;
 	_Atomic int32_t pid;
+	_Atomic uint32_t hca; /* index of its device; hca_of_ctx() */
 	_Atomic uint32_t used[URXE_OBJ_COUNT];
 	/* number of the next FIFO of this context */
 	_Atomic uint32_t next_fifo;
@@ -245,11 +246,25 @@ enum urxe_counter {
 };
 
 /*
+ * A device of the fabric, an HCA with one port.  Device k is called urxek.
+ * QPNs, keys, device memory and multicast groups belong to the fabric, and a
+ * context to one device.
+ */
+struct urxe_hca {
+	alignas(URXE_LINE) uint64_t node_guid; /* host order */
+	_Atomic uint32_t port_state; /* enum urxe_port_state */
+	_Atomic uint32_t gid_gen; /* incremented by each change of gid[] */
+	_Atomic uint64_t counter[URXE_CNT_COUNT];
+	struct urxe_gid gid[URXE_GID_ROWS];
+};
+
+/*
  * Wire counters of a process.  A process has two rows, one for its requesters
  * and one for its work as socket owner, so that senders and receivers do not
  * write to one cache line.  Several processes may share a row.  Adds are
  * relaxed.  The value of a counter is the sum of all rows and of
- * dev.counter[] (counter_read).  Rows are never cleared.
+ * urxe_hca.counter[] of the first device (counter_read): a fabric with a wire
+ * has no other one.  Rows are never cleared.
  */
 #define URXE_WIRE_COUNTS 64
 struct urxe_wire_counts {
@@ -262,6 +277,7 @@ struct urxe_wire_counts {
  */
 struct urxe_xrcd_slot {
 	_Atomic uint32_t used;
+	uint32_t hca; /* the device of these contexts */
 	uint64_t dev, ino;
 	uint64_t ctx[URXE_MAX_CTX / 64]; /* contexts that have it open */
 };
@@ -346,7 +362,8 @@ struct urxe_dev {
 	char magic[16];
 	uint32_t version;
 	uint32_t size; /* sizeof(struct urxe_dev) of the creator */
-	uint64_t node_guid; /* host order */
+	/* number of devices in hca[], constant; dev_hcas() */
+	uint32_t hcas;
 	uint64_t procs_ino; /* inode of the file procs */
 	uint64_t dm_bytes; /* size of the DM heap = max_dm_size */
 	char dm_path[256]; /* valid if dm_home is URXE_DM_PATH */
@@ -357,8 +374,11 @@ struct urxe_dev {
 
 	alignas(URXE_LINE) struct robust_lock lock;
 	_Atomic uint32_t used[URXE_OBJ_COUNT];
-	_Atomic uint32_t port_state; /* enum urxe_port_state */
-	_Atomic uint32_t gid_gen; /* incremented by each change of gid[] */
+	/*
+	 * Whether the ports of two devices are joined: URXE_PORT_ACTIVE, or
+	 * URXE_PORT_DOWN if either port is down (port.c).
+	 */
+	_Atomic uint32_t path[URXE_MAX_HCA][URXE_MAX_HCA];
 	/* number of publications of sys and dev */
 	_Atomic uint32_t tree_made;
 	_Atomic uint32_t dm_home; /* enum urxe_dm_home */
@@ -370,8 +390,7 @@ struct urxe_dev {
 	 * futex
 	 */
 	_Atomic uint32_t recover_gen;
-	_Atomic uint64_t counter[URXE_CNT_COUNT];
-	struct urxe_gid gid[URXE_GID_ROWS];
+	struct urxe_hca hca[URXE_MAX_HCA];
 	struct urxe_ctx_slot ctx[URXE_MAX_CTX];
 	/* where the search for a free number starts */
 	_Atomic uint32_t process_next;
@@ -410,6 +429,36 @@ struct urxe_dev {
 	struct urxe_call call[URXE_MAX_CALLS]; /* for urxe why */
 	struct urxe_dm_slot dm[URXE_MAX_DM]; /* sparse: see dm_high */
 };
+
+static inline uint32_t dev_hcas(const struct urxe_dev *dev)
+{
+	const uint32_t n = dev->hcas;
+
+	return n && n <= URXE_MAX_HCA ? n : 1;
+}
+
+/* Device k, a number that is read from shared memory. */
+static inline struct urxe_hca *hca_at(struct urxe_dev *dev, uint32_t k)
+{
+	return &dev->hca[k < URXE_MAX_HCA ? k : 0];
+}
+
+/* The device of the context in a slot; its index is hca_index(). */
+static inline struct urxe_hca *hca_of_ctx(struct urxe_dev *dev, uint32_t slot)
+{
+	return hca_at(dev, load_relaxed(&dev->ctx[slot].hca));
+}
+
+static inline uint32_t hca_index(const struct urxe_dev *dev,
+				 const struct urxe_hca *hca)
+{
+	return (uint32_t)(hca - dev->hca);
+}
+
+static inline bool hca_is_up(const struct urxe_hca *hca)
+{
+	return load_acquire(&hca->port_state) == URXE_PORT_ACTIVE;
+}
 
 static inline uint32_t dm_slots(const struct urxe_dev *dev)
 {

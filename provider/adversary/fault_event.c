@@ -39,8 +39,10 @@ static struct {
 	uint64_t opened_at; /* time of the first open; 0: none yet */
 	bool done[FAULT_RULES]; /* rules with ms= that have struck */
 	bool running; /* fault_keep_time() has a thread */
-	struct urxe_fabric *down; /* a DOWN=ms took its port down; or NULL */
-	uint64_t up_at; /* when the port comes up again */
+	/* a DOWN=ms took ports of this fabric down; or NULL */
+	struct urxe_fabric *down;
+	/* when each device's port comes up; UINT64_MAX: it is not down */
+	uint64_t up_at[URXE_MAX_HCA];
 	/* not protected: */
 	_Atomic bool dead;
 } timed = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -177,42 +179,72 @@ static bool time_is_kept(void)
 	return timed.running;
 }
 
-static void port_up(void)
+static void ports_forget(void)
 {
-	if (timed.down)
-		fabric_set_port(timed.down, true);
+	uint32_t k;
+
 	timed.down = NULL;
+	for (k = 0; k < URXE_MAX_HCA; k++)
+		timed.up_at[k] = UINT64_MAX;
+}
+
+/* Return the device whose port comes up first, if there is one. */
+static uint32_t port_first(void)
+{
+	uint32_t k, first = 0;
+
+	for (k = 1; k < URXE_MAX_HCA; k++)
+		if (timed.up_at[k] < timed.up_at[first])
+			first = k;
+	return first;
+}
+
+static void port_up(uint32_t k)
+{
+	if (timed.down && timed.up_at[k] != UINT64_MAX)
+		fabric_set_port(timed.down, k, true);
+	timed.up_at[k] = UINT64_MAX;
+	if (timed.up_at[port_first()] == UINT64_MAX)
+		ports_forget();
+}
+
+static void ports_up(void)
+{
+	uint32_t k;
+
+	for (k = 0; k < URXE_MAX_HCA; k++)
+		port_up(k);
 }
 
 static void port_down(struct urxe_context *ctx, uint32_t ms)
 {
 	const uint64_t until = clock_now() + ms * NS_PER_MS;
 
-	fabric_set_port(ctx->fabric, false);
+	uint64_t *at = &timed.up_at[ctx->device];
+
+	fabric_set_port(ctx->fabric, ctx->device, false);
 	if (!ms)
 		return;
-	if (timed.down != ctx->fabric) { /* DOWN of another fabric: end it */
-		port_up();
-		timed.up_at = 0;
-	}
+	if (timed.down != ctx->fabric) /* DOWN of another fabric: end it */
+		ports_up();
 	timed.down = ctx->fabric;
-	if (until <= timed.up_at)
+	if (*at != UINT64_MAX && until <= *at)
 		return; /* an earlier rule ends later */
-	timed.up_at = until;
+	*at = until;
 	if (!time_is_kept())
-		port_up();
+		port_up(ctx->device);
 }
 
 /*
- * Set the port up at exit, so that a program that ends before the time of
- * DOWN=ms has passed does not leave it down. If another thread holds `lock`,
+ * Set the ports up at exit, so that a program that ends before the time of
+ * DOWN=ms has passed does not leave them down. If another thread holds `lock`,
  * the port stays as it is.
  */
 __attribute__((destructor)) static void fault_port_at_exit(void)
 {
 	if (pthread_mutex_trylock(&timed.lock))
 		return;
-	port_up();
+	ports_up();
 	pthread_mutex_unlock(&timed.lock);
 	/*
 	 * Prevent a tail call: ThreadSanitizer ignores calls from this
@@ -306,8 +338,8 @@ static void rule_strike(const struct fault_rule *r,
 		break;
 	case FAULT_UP:
 		if (timed.down == at->ctx->fabric)
-			timed.down = NULL;
-		fabric_set_port(at->ctx->fabric, true);
+			timed.up_at[at->ctx->device] = UINT64_MAX;
+		fabric_set_port(at->ctx->fabric, at->ctx->device, true);
 		break;
 	case FAULT_KILL:
 		kill(getpid(), SIGKILL);
@@ -399,13 +431,16 @@ static unsigned int rule_first(void)
 static uint64_t fault_tick(uint64_t now)
 {
 	unsigned int i;
+	uint32_t k;
 
 	for (;;) {
 		i = rule_first();
-		if (timed.down && timed.up_at <= rule_at(i)) {
-			if (timed.up_at > now)
-				return timed.up_at;
-			port_up();
+		k = port_first();
+		if (timed.down && timed.up_at[k] <= rule_at(i) &&
+		    timed.up_at[k] != UINT64_MAX) {
+			if (timed.up_at[k] > now)
+				return timed.up_at[k];
+			port_up(k);
 		} else {
 			if (rule_at(i) > now)
 				return rule_at(i);
@@ -448,7 +483,7 @@ static void fault_after_fork(void)
 	memset(timed.done, 0, sizeof(timed.done));
 	timed.opened_at = 0;
 	timed.running = false;
-	timed.down = NULL;
+	ports_forget();
 	store_relaxed(&timed.dead, false);
 }
 
@@ -459,6 +494,7 @@ static void fault_after_fork(void)
 static void fault_begin(struct faults *f)
 {
 	changed_init();
+	ports_forget();
 	pthread_atfork(NULL, NULL, fault_after_fork);
 	timed.faults = f;
 }
@@ -495,7 +531,7 @@ void fault_closing(struct urxe_context *ctx)
 		others += timed.contexts[i] && timed.contexts[i] != ctx &&
 			  timed.contexts[i]->fabric == timed.down;
 	if (ctx->fabric == timed.down && !others)
-		port_up();
+		ports_up();
 	for (i = 0; i < CONTEXTS; i++)
 		if (timed.contexts[i] == ctx)
 			timed.contexts[i] = NULL;

@@ -45,6 +45,8 @@ int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 	ctx->cmd_fd = cmd_fd;
 	ctx->slot = ctx->arena->slot;
 	ctx->gen = ctx->arena->gen;
+	ctx->hca = hca_at(f->dev, ctx->arena->hca);
+	ctx->device = hca_index(f->dev, ctx->hca);
 	if (ctx->arena->pid == urxe_pid && !ctx->self->foreign_pids)
 		store_relaxed(&ctx->arena->opener, process_id(f));
 	store_relaxed(&ctx->recovered_gen, load_relaxed(&f->dev->recover_gen));

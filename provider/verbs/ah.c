@@ -15,13 +15,7 @@
 
 bool ah_gid_is_ours(const struct urxe_dev *dev, const uint8_t gid[16])
 {
-	uint32_t i;
-
-	for (i = 0; i < URXE_GID_ROWS; i++)
-		if (load_acquire(&dev->gid[i].valid) &&
-		    !memcmp(dev->gid[i].raw, gid, 16))
-			return true;
-	return false;
+	return fabric_gid_owner(dev, gid) >= 0;
 }
 
 static int ah_no_way(const char *why)
@@ -36,8 +30,7 @@ static int ah_no_way(const char *why)
 static int ah_check_remote(const struct urxe_context *ctx,
 			   const struct ibv_global_route *g)
 {
-	const uint8_t *own =
-		ctx->fabric->dev->gid[URXE_GID_ROW(g->sgid_index)].raw;
+	const uint8_t *own = ctx->hca->gid[URXE_GID_ROW(g->sgid_index)].raw;
 
 	if (!ctx->has_wire)
 		return ah_no_way(
@@ -68,7 +61,8 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 			EINVAL,
 			"port_num is %u, and must be 1; sl is %u, and must be 0 to 15",
 			attr->port_num, attr->sl);
-	if (!load_acquire(&dev->gid[URXE_GID_ROW(attr->grh.sgid_index)].valid))
+	if (!load_acquire(
+		    &ctx->hca->gid[URXE_GID_ROW(attr->grh.sgid_index)].valid))
 		return fabric_fail(
 			EINVAL,
 			"sgid_index %u has no GID (`urxe info` lists the GIDs)",
@@ -119,7 +113,8 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 	ah->av.sgid_index = attr->grh.sgid_index;
 	ah->av.hop_limit = attr->grh.hop_limit;
 	ah->av.traffic_class = attr->grh.traffic_class;
-	ah->av.sl = attr->sl;
+	ah->av.sl = attr->sl & 15;
+	ah->av.device = fabric_gid_owner(ctx->fabric->dev, ah->av.dgid) & 15;
 	ah->ah.handle = ah_handle(ah);
 	pd_get(pd);
 	return &ah->ah;

@@ -38,10 +38,12 @@ static void device_fill_odp(struct ibv_device_attr_ex *attr)
 	attr->xrc_odp_caps = reliable;
 }
 
-static void device_fill_limits(const struct urxe_dev *dev,
+static void device_fill_limits(const struct urxe_context *ctx,
 			       struct ibv_device_attr *a)
 {
-	a->node_guid = htobe64(dev->node_guid);
+	const struct urxe_dev *dev = ctx->fabric->dev;
+
+	a->node_guid = htobe64(ctx->hca->node_guid);
 	a->sys_image_guid = a->node_guid;
 	a->max_mr_size = UINT64_MAX;
 	a->page_size_cap = ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
@@ -93,7 +95,7 @@ int urxe_query_device_ex(struct ibv_context *ibctx,
 	if (input && input->comp_mask)
 		return EINVAL;
 	memset(&full, 0, sizeof(full));
-	device_fill_limits(dev, &full.orig_attr);
+	device_fill_limits(to_uctx(ibctx), &full.orig_attr);
 	device_fill_odp(&full);
 	full.device_cap_flags_ex = full.orig_attr.device_cap_flags |
 				   CAP_FLUSH_GLOBAL | CAP_FLUSH_PERSISTENT |
@@ -126,9 +128,10 @@ int urxe_query_port_speed(struct ibv_context *ctx, uint32_t port,
 }
 
 /* Read a violation counter: 16 bits, saturating (IB 14.2.5.6). */
-static uint32_t violations(const struct urxe_dev *dev, enum urxe_counter which)
+static uint32_t violations(const struct urxe_context *ctx,
+			   enum urxe_counter which)
 {
-	const uint64_t n = counter_read(dev, which);
+	const uint64_t n = counter_read(ctx->fabric->dev, ctx->device, which);
 
 	return n < 0xffff ? (uint32_t)n : 0xffff;
 }
@@ -136,12 +139,12 @@ static uint32_t violations(const struct urxe_dev *dev, enum urxe_counter which)
 int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 		    struct ibv_port_attr *attr)
 {
-	struct urxe_dev *dev = to_uctx(ibctx)->fabric->dev;
+	const struct urxe_context *ctx = to_uctx(ibctx);
 	uint32_t state;
 
 	if (port != 1)
 		return EINVAL;
-	state = load_relaxed(&dev->port_state);
+	state = load_relaxed(&ctx->hca->port_state);
 	/*
 	 * libibverbs passes a zeroed struct of its own size; set the members
 	 * that all releases have
@@ -153,8 +156,8 @@ int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 	attr->gid_tbl_len = URXE_MAX_GID;
 	attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
 	attr->max_msg_sz = URXE_MAX_MSG;
-	attr->bad_pkey_cntr = violations(dev, URXE_CNT_BAD_PKEY);
-	attr->qkey_viol_cntr = violations(dev, URXE_CNT_BAD_QKEY);
+	attr->bad_pkey_cntr = violations(ctx, URXE_CNT_BAD_PKEY);
+	attr->qkey_viol_cntr = violations(ctx, URXE_CNT_BAD_QKEY);
 	attr->pkey_tbl_len = 1;
 	attr->max_vl_num = 1;
 	attr->active_width = WIDTH_4X;

@@ -214,7 +214,6 @@ static int qp_check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 /* Copy the attributes in @mask to the QP and to its shared part. */
 static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
-	const struct urxe_dev *dev = qp->ctx->fabric->dev;
 	struct ibv_qp_attr *own = &qp->attr;
 	struct urxe_qp_sh *sh = qp->sh;
 
@@ -265,7 +264,9 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	if (mask & IBV_QP_AV) {
 		shared_gid_put(
 			&sh->sgid,
-			dev->gid[URXE_GID_ROW(a->ah_attr.grh.sgid_index)].raw);
+			qp->ctx->hca
+				->gid[URXE_GID_ROW(a->ah_attr.grh.sgid_index)]
+				.raw);
 		store_relaxed(&sh->roce,
 			      URXE_GID_TYPE(a->ah_attr.grh.sgid_index));
 		shared_gid_put(&sh->dgid, a->ah_attr.grh.dgid.raw);

@@ -2,9 +2,9 @@
 /*
  * XRC domains (ibv_open_xrcd(3)) and shared XRC target QPs (ibv_open_qp(3)).
  *
- * All contexts that open a domain by the same file, in any process, share the
- * domain.  It is freed when the last context closes it or dies.  The table of
- * domains, dev->xrcd, is under the device lock (fabric_lock()).
+ * All contexts of a device that open a domain by the same file, in any process,
+ * share the domain.  It is freed when the last context closes it or dies.  The
+ * table of domains, dev->xrcd, is under the device lock (fabric_lock()).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,13 +24,15 @@
 
 #define XRCD_MASKS (IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS)
 
-/* Return the index of the domain that the file names, or -ENOENT. */
-static int xrcd_find(struct urxe_dev *dev, const struct stat *st)
+/* Return the index of the device's domain for the file, or -ENOENT. */
+static int xrcd_find(struct urxe_dev *dev, uint32_t device,
+		     const struct stat *st)
 {
 	int i;
 
 	for (i = 0; i < URXE_MAX_XRCD; i++)
 		if (load_relaxed(&dev->xrcd[i].used) &&
+		    dev->xrcd[i].hca == device &&
 		    dev->xrcd[i].ino == st->st_ino &&
 		    dev->xrcd[i].dev == st->st_dev)
 			return i;
@@ -38,7 +40,8 @@ static int xrcd_find(struct urxe_dev *dev, const struct stat *st)
 }
 
 /* Allocate a domain, private if @st is NULL: its index, or -ENOMEM. */
-static int xrcd_new(struct urxe_dev *dev, const struct stat *st)
+static int xrcd_new(struct urxe_dev *dev, uint32_t device,
+		    const struct stat *st)
 {
 	struct urxe_xrcd_slot *x;
 	int i;
@@ -50,6 +53,7 @@ static int xrcd_new(struct urxe_dev *dev, const struct stat *st)
 		memset(x->ctx, 0, sizeof(x->ctx));
 		x->ino = st ? st->st_ino : 0;
 		x->dev = st ? st->st_dev : 0;
+		x->hca = device;
 		store_relaxed(&x->used, 1);
 		return i;
 	}
@@ -67,7 +71,7 @@ static int xrcd_join(struct urxe_vcontext *vctx, int oflags,
 	int i = -ENOENT;
 
 	if (st) {
-		i = xrcd_find(dev, st);
+		i = xrcd_find(dev, vctx->ctx.device, st);
 		if (i >= 0 && (oflags & O_EXCL) && (oflags & O_CREAT))
 			return fabric_fail(EINVAL,
 					   "the XRC domain exists already");
@@ -76,7 +80,7 @@ static int xrcd_join(struct urxe_vcontext *vctx, int oflags,
 					   "the XRC domain does not exist");
 	}
 	if (i < 0)
-		i = xrcd_new(dev, st);
+		i = xrcd_new(dev, vctx->ctx.device, st);
 	if (i >= 0) {
 		bitmap_set(dev->xrcd[i].ctx, vctx->ctx.slot, 1);
 		vctx->xrcd_opens[i]++;

@@ -24,7 +24,7 @@ static bool dest_is_remote(struct urxe_context *ctx,
 	return attr->is_global && !mcast_is_group(g->dgid.raw) &&
 	       !ah_gid_is_ours(ctx->fabric->dev, g->dgid.raw) &&
 	       !ah_check(ctx, attr) &&
-	       fabric_get_gid(ctx->fabric->dev, g->sgid_index, own);
+	       fabric_get_gid(ctx->hca, g->sgid_index, own);
 }
 
 int resolve_neighbour(struct urxe_context *ctx, const struct ibv_ah_attr *attr,

@@ -199,7 +199,7 @@ static void damage_head(struct target *t)
 
 static void damage_device(struct target *t)
 {
-	damage(t, t->device, DEV(used), DEV(gid) - DEV(used));
+	damage(t, t->device, DEV(used), DEV(hca) - DEV(used));
 	damage(t, t->device, ONE(t, urxe_dev, ctx, 4),
 	       sizeof(struct urxe_ctx_slot));
 	damage(t, t->device, ONE(t, urxe_dev, dm, 4),
@@ -211,7 +211,9 @@ static void damage_device(struct target *t)
 	damage(t, t->device, DEV(dm_map), 64);
 	damage(t, t->device, ONE(t, urxe_dev, mcast, 2),
 	       sizeof(struct urxe_mcast_grp));
-	damage(t, t->device, ONE(t, urxe_dev, gid, 4), sizeof(struct urxe_gid));
+	damage(t, t->device, DEV(hca), offsetof(struct urxe_hca, gid));
+	damage(t, t->device, DEV(hca) + ONE(t, urxe_hca, gid, 4),
+	       sizeof(struct urxe_gid));
 }
 
 static void damage_bouncers(struct target *t)

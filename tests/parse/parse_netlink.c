@@ -19,7 +19,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	if (!shim_active() || !(f = shim_fabric()))
 		abort();
 	/* an object to list */
-	if (fabric_context_open(f) < 0)
+	if (fabric_context_open(f, 0) < 0)
 		abort();
 	sock = netlink_socket(SOCK_RAW);
 	if (sock < 0)

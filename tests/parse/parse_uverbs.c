@@ -32,7 +32,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	parse_place();
 	if (!shim_active() || !(f = shim_fabric()))
 		abort();
-	ctx = fabric_context_open(f);
+	ctx = fabric_context_open(f, 0);
 	if (ctx < 0)
 		abort();
 	return 0;

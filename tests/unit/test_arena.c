@@ -383,7 +383,7 @@ START_TEST(full_file_system)
 	}
 	ck_assert_int_eq(arena_reserve(fd, URXE_ARENA_SIZE / 2, MiB), -ENOMEM);
 	/* opening fails if there is no room for the arena */
-	ck_assert_int_eq(fabric_context_open(f), -ENOMEM);
+	ck_assert_int_eq(fabric_context_open(f, 0), -ENOMEM);
 	ck_assert_int_eq(count_entries(f, "ctx", ""), 1);
 	fabric_close(f);
 }

@@ -472,11 +472,11 @@ START_TEST(all_contexts)
 	f = new_fabric();
 	for (i = 0; i < URXE_MAX_CTX; i++)
 		fd[i] = open_context(f);
-	ck_assert_int_eq(fabric_context_open(f), -ENOSPC);
+	ck_assert_int_eq(fabric_context_open(f, 0), -ENOSPC);
 	ck_assert_str_ne(fabric_why(), "");
 	close(fd[100]);
 	fd[100] = open_context(f);
-	ck_assert_int_eq(fabric_context_open(f), -ENOSPC);
+	ck_assert_int_eq(fabric_context_open(f, 0), -ENOSPC);
 	for (i = 0; i < URXE_MAX_CTX; i++)
 		close(fd[i]);
 	ck_assert_int_eq(fabric_reap(f), URXE_MAX_CTX);

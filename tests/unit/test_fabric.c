@@ -25,9 +25,9 @@ START_TEST(create_and_open)
 	ck_assert_str_eq(f->dev->magic, URXE_DEV_MAGIC);
 	ck_assert_uint_eq(f->dev->version, urxe_layout_version);
 	ck_assert_uint_eq(f->dev->size, sizeof(struct urxe_dev));
-	ck_assert(f->dev->node_guid != 0);
-	ck_assert(f->dev->node_guid == g->dev->node_guid);
-	ck_assert_uint_eq(f->dev->port_state, URXE_PORT_ACTIVE);
+	ck_assert(f->dev->hca[0].node_guid != 0);
+	ck_assert(f->dev->hca[0].node_guid == g->dev->hca[0].node_guid);
+	ck_assert_uint_eq(f->dev->hca[0].port_state, URXE_PORT_ACTIVE);
 	ck_assert_int_eq(stat(f->dir, &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0700);
 	ck_assert_int_eq(fstatat(f->dirfd, "device", &st, 0), 0);
@@ -104,9 +104,9 @@ START_TEST(two_fabrics_are_two_devices)
 {
 	struct urxe_fabric *f = new_fabric(), *g = new_fabric();
 
-	ck_assert(f->dev->node_guid != g->dev->node_guid);
+	ck_assert(f->dev->hca[0].node_guid != g->dev->hca[0].node_guid);
 	/* locally administered EUI-64 */
-	ck_assert(f->dev->node_guid >> 56 & 2);
+	ck_assert(f->dev->hca[0].node_guid >> 56 & 2);
 	atomic_store(&f->dev->used[0], 5);
 	ck_assert_uint_eq(atomic_load(&g->dev->used[0]), 0);
 	fabric_close(f);

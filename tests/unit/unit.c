@@ -23,7 +23,7 @@ struct urxe_fabric *again(const struct urxe_fabric *f)
 
 int open_context(struct urxe_fabric *f)
 {
-	int fd = fabric_context_open(f);
+	int fd = fabric_context_open(f, 0);
 
 	ck_assert_msg(fd >= 0, "context: %s, %s", strerror(-fd), fabric_why());
 	return fd;

@@ -65,8 +65,8 @@ static void row_measure(const struct top *t, struct top_row *r)
 
 double top_counter(const struct top *t, enum urxe_counter which)
 {
-	const uint64_t n = counter_read(t->now->dev, which) -
-			   counter_read(t->before->dev, which);
+	const uint64_t n = counter_read(t->now->dev, 0, which) -
+			   counter_read(t->before->dev, 0, which);
 
 	return t->seconds > 0 && (int64_t)n > 0 ? (double)n / t->seconds : 0;
 }

@@ -21,7 +21,7 @@ static const char *fabric_name(const struct top *t)
 
 static bool port_is_up(const struct view *v)
 {
-	return load_relaxed(&v->dev->port_state) == URXE_PORT_ACTIVE;
+	return hca_is_up(&v->dev->hca[0]);
 }
 
 /*

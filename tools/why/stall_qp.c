@@ -180,7 +180,7 @@ static void wait_for_answer(struct stall *s, const struct view *v,
 	const uint32_t dest = qp_dest(q);
 	const struct view_qp *peer = view_qp(v, dest);
 
-	if (load_relaxed(&v->dev->port_state) != URXE_PORT_ACTIVE) {
+	if (!hca_is_up(&v->dev->hca[0])) {
 		s->kind = "port-down";
 		stall_append(s, "for a response: the port is down");
 		stall_ends(s, "urxe port up");

@@ -180,7 +180,7 @@ void stall_of_wire(struct stall *s, const struct view *v,
 {
 	const bool rnr = load_relaxed(&q->sh.wait.what) == URXE_WAIT_RECEIVE;
 
-	if (load_relaxed(&v->dev->port_state) != URXE_PORT_ACTIVE) {
+	if (!hca_is_up(&v->dev->hca[0])) {
 		s->kind = "port-down";
 		stall_append(s, "for a response: the port is down");
 		stall_ends(s, "urxe port up");

@@ -85,9 +85,10 @@ static int dev_get(struct nl_request *r)
 	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS, 0);
 	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_FW_VERSION, fw);
-	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_NODE_GUID, dev->node_guid);
+	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_NODE_GUID,
+				 dev->hca[0].node_guid);
 	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID,
-				 dev->node_guid);
+				 dev->hca[0].node_guid);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, NODE_TYPE_CA);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_DIM, 0);
 	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_DEV_PROTOCOL, "roce");
@@ -110,14 +111,14 @@ static int port_get(struct nl_request *r)
 	m = nl_reply_new(r, RDMA_NLDEV_CMD_PORT_GET);
 	if (!m)
 		return -ENOMEM;
-	up = load_acquire(&dev->port_state) == URXE_PORT_ACTIVE;
+	up = hca_is_up(&dev->hca[0]);
 	bad = nldev_put_name(m);
 	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_STATE,
 				up ? URXE_PORT_ACTIVE : URXE_PORT_DOWN);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_PHYS_STATE,
 				up ? PHYS_LINK_UP : PHYS_DISABLED);
-	if (fabric_main_gid(dev, &g)) {
+	if (fabric_main_gid(&dev->hca[0], &g)) {
 		bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_NDEV_INDEX,
 					 g.ifindex);
 		bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_NDEV_NAME,

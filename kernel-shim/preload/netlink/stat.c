@@ -40,7 +40,7 @@ static int stat_put_counter(struct nl_msg *m, const struct urxe_dev *dev,
 	if (values)
 		bad |= nl()->nla_put_u64(
 			m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE,
-			counter_read(dev, i));
+			counter_read(dev, 0, i));
 	else
 		bad |= nl()->nla_put_u32(
 			m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX, i);

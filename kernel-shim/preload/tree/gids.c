@@ -60,7 +60,7 @@ static void tree_put_gid_file(int dirfd, const char *what, unsigned int i,
 static void tree_write_gid(struct urxe_fabric *f, int dirfd, unsigned int i)
 {
 	struct urxe_gid g;
-	bool valid = fabric_get_gid(f->dev, i, &g);
+	bool valid = fabric_get_gid(&f->dev->hca[0], i, &g);
 	const char *type = URXE_GID_TYPE(i) == URXE_ROCE_V1 ? "IB/RoCE v1\n" :
 							      "RoCE v2\n";
 	char gid[48], ndev[32];
@@ -84,7 +84,8 @@ static void tree_write_net(struct urxe_fabric *f, int tree)
 {
 	char path[128], target[64];
 	struct urxe_gid g;
-	bool have = fabric_main_gid(f->dev, &g) && !strchr(g.ifname, '/');
+	bool have = fabric_main_gid(&f->dev->hca[0], &g) &&
+		    !strchr(g.ifname, '/');
 	struct dirent *de;
 	DIR *dir;
 
@@ -106,13 +107,13 @@ static void tree_write_net(struct urxe_fabric *f, int tree)
 
 static void stamp_text(const struct urxe_dev *dev, char text[32])
 {
-	snprintf(text, 32, "%u %u\n", load_acquire(&dev->gid_gen),
-		 load_acquire(&dev->port_state));
+	snprintf(text, 32, "%u %u\n", load_acquire(&dev->hca[0].gid_gen),
+		 load_acquire(&dev->hca[0].port_state));
 }
 
 void tree_write_gids(struct urxe_fabric *f, int dirfd)
 {
-	bool up = load_acquire(&f->dev->port_state) == URXE_PORT_ACTIVE;
+	bool up = hca_is_up(&f->dev->hca[0]);
 	char stamp[32];
 	unsigned int i;
 
@@ -130,8 +131,8 @@ void tree_write_gids(struct urxe_fabric *f, int dirfd)
 
 static uint64_t tree_state(const struct urxe_dev *dev)
 {
-	return (uint64_t)load_acquire(&dev->gid_gen) << 32 |
-	       load_acquire(&dev->port_state);
+	return (uint64_t)load_acquire(&dev->hca[0].gid_gen) << 32 |
+	       load_acquire(&dev->hca[0].port_state);
 }
 
 void tree_refresh(struct urxe_fabric *f)
@@ -257,7 +258,7 @@ void tree_refresh_counter(struct urxe_fabric *f, const char *path)
 	if (which < 0)
 		return;
 	n = snprintf(text, sizeof(text), "%llu\n",
-		     (unsigned long long)counter_read(f->dev, which));
+		     (unsigned long long)counter_read(f->dev, 0, which));
 	fd = openat(f->dirfd, file, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;

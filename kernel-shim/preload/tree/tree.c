@@ -144,7 +144,7 @@ int tree_put_bytes(int dirfd, const char *path, const void *data, size_t len,
 
 static int tree_make_identity(struct urxe_fabric *f, int dirfd)
 {
-	const uint64_t g = f->dev->node_guid;
+	const uint64_t g = f->dev->hca[0].node_guid;
 	char text[64];
 	int ret;
 

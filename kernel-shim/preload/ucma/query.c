@@ -50,7 +50,7 @@ int ucma_query_route(struct ucma *u)
 	memcpy(&resp.src_addr, &id->src, sizeof(resp.src_addr));
 	memcpy(&resp.dst_addr, &id->dst, sizeof(resp.dst_addr));
 	if (id->flags & CM_F_DEVICE) {
-		resp.node_guid = htobe64(u->cm.f->dev->node_guid);
+		resp.node_guid = htobe64(u->cm.f->dev->hca[0].node_guid);
 		resp.ibdev_index = URXE_DEV_INDEX;
 		resp.port_num = 1;
 		resp.num_paths = id_has_path(id);
@@ -95,7 +95,7 @@ static int query_addr(struct ucma *u, bool gid, uint64_t response)
 		memcpy(&resp.dst_addr, &id->dst, sizeof(id->dst));
 	}
 	if (id->flags & CM_F_DEVICE) {
-		resp.node_guid = htobe64(u->cm.f->dev->node_guid);
+		resp.node_guid = htobe64(u->cm.f->dev->hca[0].node_guid);
 		resp.ibdev_index = URXE_DEV_INDEX;
 		resp.port_num = 1;
 		resp.pkey = htobe16(CM_PKEY);

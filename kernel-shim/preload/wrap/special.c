@@ -59,10 +59,10 @@ static int special_open_context(int flags)
 	if (!f)
 		return -ENODEV;
 	fabric_why_clear();
-	fd = fabric_context_open(f);
+	fd = fabric_context_open(f, 0);
 	/* fabrics of killed jobs may use the memory: remove them */
 	if (fd == -ENOMEM && fabric_sweep(f->dir, true, NULL))
-		fd = fabric_context_open(f);
+		fd = fabric_context_open(f, 0);
 	return special_open_result(fd, "cannot open " URXE_DEVICE_NAME, flags);
 }
 

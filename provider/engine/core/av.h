@@ -12,11 +12,15 @@
 #include "base/compiler.h"
 #include "shared/layout.h"
 
+#define AV_NO_DEVICE 15
+
 /* An address vector: the part of an AH that the remote side can see. */
 struct urxe_av {
 	uint8_t dgid[16];
 	uint32_t flow_label;
-	uint8_t sgid_index, hop_limit, traffic_class, sl;
+	uint8_t sgid_index, hop_limit, traffic_class, sl : 4;
+	/* that has dgid; AV_NO_DEVICE: a group, or another host */
+	uint8_t device : 4;
 };
 
 /* Does RoCE v2 use IPv4 for this GID?  (An IPv4-mapped IPv6 address.) */

@@ -24,6 +24,8 @@ struct urxe_context {
 	struct urxe_arena *arena; /* self->arena */
 	int cmd_fd;
 	uint32_t slot, gen;
+	uint32_t device; /* its number ... */
+	struct urxe_hca *hca; /* ... and its state */
 	pthread_mutex_t lock; /* protects the object lists */
 	pthread_cond_t unpinned; /* signaled when a QP loses its pins */
 	/* wire interposer; NULL: not installed */

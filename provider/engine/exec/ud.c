@@ -20,6 +20,7 @@
 
 #include "engine/core/log.h"
 #include "engine/core/observe.h"
+#include "engine/qp/counters.h"
 #include "engine/qp/qp.h"
 #include "ud.h"
 #include "engine/qp/why.h"
@@ -108,6 +109,36 @@ static void ud_publish(struct receipt *rc)
 	rc->notify = false;
 }
 
+/* Is the QP of c on another device than the one that has the destination GID?
+ */
+static bool __attribute__((noinline))
+ud_is_elsewhere(const struct urxe_qp *qp, const struct urxe_wqe *w,
+		const struct urxe_conn *c)
+{
+	if (w->ud.qpn == URXE_MCAST_QPN ||
+	    fabric_gid_owner(qp->ctx->fabric->dev, w->ud.av.dgid) ==
+		    (int)c->peer->device)
+		return false;
+	urxe_note(
+		"datagram dropped: QP 0x%x is not on the device that has the destination GID",
+		c->qpn);
+	return true;
+}
+
+/* Are both ports up, and does the destination GID lead to the QP of c? */
+static bool ud_has_path(struct urxe_qp *qp, const struct urxe_wqe *w,
+			const struct urxe_conn *c)
+{
+	if (unlikely(load_relaxed(c->port_state) != URXE_PORT_ACTIVE))
+		return false;
+	if (unlikely(w->ud.av.device != c->peer->device) &&
+	    ud_is_elsewhere(qp, w, c))
+		return false;
+	if (unlikely(qp->count_to != c->peer->hca))
+		counters_move(qp, c->peer->hca);
+	return true;
+}
+
 static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
 		       uint32_t qpn, const struct urxe_seg *src, uint8_t grh,
 		       struct receipt *rc)
@@ -118,7 +149,7 @@ static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
 
 	rc->conn = NULL;
 	rc->notify = false;
-	if (!c || !conn_accepts_datagram(c, qkey))
+	if (!c || !ud_has_path(qp, w, c) || !conn_accepts_datagram(c, qkey))
 		return;
 	observe(OBSERVE_ARRIVES, qp, w, qpn);
 	resp = responder_receive(qp, c, w, src, grh, IBV_WC_SUCCESS, rc);
@@ -165,15 +196,15 @@ void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
 	     struct receipt *rc)
 {
 	struct urxe_dev *dev = qp->ctx->fabric->dev;
-	const uint8_t *sgid = dev->gid[URXE_GID_ROW(w->ud.av.sgid_index)].raw;
+	const uint8_t *sgid =
+		qp->ctx->hca->gid[URXE_GID_ROW(w->ud.av.sgid_index)].raw;
 	uint8_t flags = ud_flags(&w->ud.av, sgid);
 	uint32_t members[URXE_MAX_MCAST_ATTACH + 1], n, i;
 	uint8_t grh[GRH_BYTES];
 
 	rc->conn = NULL;
 	rc->notify = false;
-	if (load_relaxed(&dev->port_state) != URXE_PORT_ACTIVE ||
-	    !ud_has_packet(sgid, w))
+	if (!ud_has_packet(sgid, w))
 		return;
 	grh_fill(sgid, &w->ud.av, flags, w->length, grh);
 	if (flags & URXE_CQE_IPV4)

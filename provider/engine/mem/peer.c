@@ -80,6 +80,8 @@ static struct urxe_peer *peer_add(struct urxe_fabric *f, struct urxe_arena *a,
 	p->arena = a;
 	p->slot = slot;
 	p->gen = gen;
+	p->hca = hca_at(f->dev, a->hca);
+	p->device = hca_index(f->dev, p->hca);
 	p->fd = fd;
 	store_relaxed(&p->owner, load_relaxed(&a->opener));
 	p->process =

@@ -25,6 +25,8 @@ struct urxe_peer {
 	_Atomic uint32_t owner;
 	const struct urxe_process *process; /* the owner's table row */
 	uint32_t slot, gen;
+	uint32_t device; /* its number ... */
+	struct urxe_hca *hca; /* ... and its state */
 	int fd;
 	unsigned int refs;
 	/* opened in another PID namespace: its PIDs are not valid here */

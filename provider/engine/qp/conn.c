@@ -21,6 +21,7 @@
  * is RESP_SILENCE, and the requester's timers decide.
  */
 #include "conn.h"
+#include "counters.h"
 #include "engine/cq/event.h"
 #include "flush.h"
 #include "engine/core/log.h"
@@ -229,7 +230,9 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	c->made = URXE_PATH_QPS(load_relaxed(&sh->path));
 	c->path = 0;
 	c->allows = 0;
-	c->port_state = &f->dev->port_state;
+	c->port_state = &f->dev->path[qp->ctx->device][p->device];
+	if (unlikely(qp->count_to != p->hca))
+		counters_move(qp, p->hca);
 	if (p->fd >= 0)
 		service_need(qp->ctx); /* detects the exit of the peer */
 	return true;
@@ -387,10 +390,9 @@ note_psn(const struct urxe_qp *qp, const struct urxe_conn *c, uint32_t epsn)
 }
 
 static enum response __attribute__((cold, noinline))
-conn_not_receiving(const struct urxe_qp *qp, const struct urxe_conn *c,
-		   uint64_t word)
+conn_not_receiving(const struct urxe_conn *c, uint64_t word)
 {
-	if (load_relaxed(&qp->ctx->fabric->dev->port_state) != URXE_PORT_ACTIVE)
+	if (load_relaxed(c->port_state) != URXE_PORT_ACTIVE)
 		why_note(PORT_DOWN, 0);
 	else
 		why_note(PEER_STATE, c->qpn, URXE_CONN_STATE(word));
@@ -439,11 +441,10 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 		note_no_qp(qp);
 		return RESP_SILENCE;
 	}
-	if (unlikely(load_relaxed(&qp->ctx->fabric->dev->port_state) !=
-			     URXE_PORT_ACTIVE ||
+	if (unlikely(load_relaxed(c->port_state) != URXE_PORT_ACTIVE ||
 		     (URXE_CONN_STATE(word) != IBV_QPS_RTS &&
 		      !conn_can_receive(c, word))))
-		return conn_not_receiving(qp, c, word);
+		return conn_not_receiving(c, word);
 	epsn = load_relaxed(&c->sh->epsn);
 	if (unlikely(load_acquire(&c->sh->path) != c->path)) {
 		/* after a reset and reconnect its receive queue is empty */
@@ -475,7 +476,7 @@ bool conn_accepts_datagram(struct urxe_conn *c, uint32_t qkey)
 		return false;
 	if (load_relaxed(&c->sh->qkey) == qkey)
 		return true;
-	fetch_add_relaxed(&c->peer->fabric->dev->counter[URXE_CNT_BAD_QKEY], 1);
+	fetch_add_relaxed(&c->peer->hca->counter[URXE_CNT_BAD_QKEY], 1);
 	urxe_note(
 		"datagram for QP 0x%x dropped: Q_Key 0x%x does not match 0x%x of the QP",
 		c->qpn, qkey, load_relaxed(&c->sh->qkey));
@@ -505,7 +506,7 @@ void conn_break(struct urxe_conn *c, enum response nak,
 	} while (!cas_seq_cst(&c->sh->conn, &word,
 			      URXE_CONN_WITH(word, IBV_QPS_ERR)));
 	why_refused(c->peer->arena, c->sh, qp, w);
-	fetch_add_relaxed(&c->peer->fabric->dev->counter[URXE_CNT_REM_ERR], 1);
+	fetch_add_relaxed(&c->peer->hca->counter[URXE_CNT_REM_ERR], 1);
 	if (nak == RESP_NAK_INVALID)
 		event_raise(c->peer, c->sh, IBV_EVENT_QP_REQ_ERR);
 	else if (nak == RESP_NAK_ACCESS)

@@ -94,6 +94,7 @@ struct urxe_conn {
 	bool copy_by_kernel;
 	/* 0, or PSN + 1 of the message whose receive went back to an SRQ */
 	uint32_t returned_psn;
+	/* of the path from this device to that of the peer (port.c) */
 	const _Atomic uint32_t *port_state;
 	struct urxe_rx rx;
 };

@@ -305,6 +305,7 @@ int qp_open(struct urxe_qp *qp, struct urxe_context *ctx,
 	int ret;
 
 	qp->ctx = ctx;
+	qp->count_to = ctx->hca;
 	qp->type = p->type;
 	qp->scq = p->scq;
 	qp->rcq = p->rcq;

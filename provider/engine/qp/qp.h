@@ -70,6 +70,7 @@ struct urxe_qp {
 	uint64_t (*_Atomic early)(const struct urxe_qp *qp, uint64_t now);
 	struct urxe_stall stall;
 	struct urxe_qp_count count;
+	struct urxe_hca *count_to; /* the device that receives its packets */
 	struct urxe_conn conn;
 	/* fast path (direct.c): cached regions, own and peer's CQ ring */
 	struct urxe_region direct_src, direct_dst, direct_rx;

@@ -23,7 +23,7 @@ static bool datagram_path(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	const struct urxe_av *av = &w->ud.av;
 	struct urxe_gid own;
 
-	if (!fabric_get_gid(qp->ctx->fabric->dev, av->sgid_index, &own))
+	if (!fabric_get_gid(qp->ctx->hca, av->sgid_index, &own))
 		return false;
 	memset(path, 0, sizeof(*path));
 	path->qpn = qp->qpn;
@@ -102,7 +102,7 @@ static enum verdict datagram_begin(struct urxe_qp *qp, struct run *r,
 	v = execute_lost(qp, r, w);
 	if (v != WR_DROPPED)
 		return v;
-	if (load_relaxed(&dev->port_state) == URXE_PORT_ACTIVE && !is_v1(w)) {
+	if (hca_is_up(qp->ctx->hca) && !is_v1(w)) {
 		datagram_send(qp, w);
 	} else if (!group && is_v1(w)) {
 		why_note(WIRE_V1, w->ud.qpn);

@@ -307,7 +307,7 @@ static bool packet_counts(const struct wire_server *s,
 	if (likely(pkey_fits(in->packet.bth.pkey) &&
 		   mcast_is_group(in->path.dgid) ==
 			   (in->packet.bth.qpn == URXE_MCAST_QPN) &&
-		   load_relaxed(&dev->port_state) == URXE_PORT_ACTIVE))
+		   hca_is_up(&dev->hca[0])))
 		return true;
 	if (!pkey_fits(in->packet.bth.pkey))
 		server_count(s, URXE_CNT_BAD_PKEY);

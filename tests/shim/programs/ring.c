@@ -86,7 +86,7 @@ int main(int argc, char **argv)
 	CHECK(argc == 2);
 	CHECK(!fabric_dir(dir, sizeof(dir)));
 	CHECK(!fabric_open(dir, true, &f));
-	fd = fabric_context_open(f);
+	fd = fabric_context_open(f, 0);
 	CHECK(fd >= 0);
 	CHECK(!arena_map(fd, &a));
 	ring = make_cq(a, fd, &sh);

@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 			break;
 	CHECK(i < sizeof(kinds) / sizeof(*kinds));
 	if (kinds[i].context) {
-		fd = fabric_context_open(f);
+		fd = fabric_context_open(f, 0);
 		CHECK(fd >= 0 && !arena_map(fd, &a));
 	}
 	if (kinds[i].spoil)

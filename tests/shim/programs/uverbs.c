@@ -395,19 +395,19 @@ static void test_current(void)
 	int fd;
 
 	file_is(PORT "state", "4: ACTIVE\n");
-	atomic_store(&dev->port_state, URXE_PORT_DOWN);
+	atomic_store(&dev->hca[0].port_state, URXE_PORT_DOWN);
 	file_is(PORT "state", "1: DOWN\n");
 	file_is(PORT "phys_state", "3: Disabled\n");
-	atomic_store(&dev->port_state, URXE_PORT_ACTIVE);
+	atomic_store(&dev->hca[0].port_state, URXE_PORT_ACTIVE);
 	file_is(PORT "state", "4: ACTIVE\n");
 
 	fd = open(PORT "counters/port_xmit_data", O_RDONLY);
 	CHECK(fd >= 0);
-	atomic_fetch_add(&dev->counter[URXE_CNT_XMIT_DATA], 12345678901);
+	atomic_fetch_add(&dev->hca[0].counter[URXE_CNT_XMIT_DATA], 12345678901);
 	file_is(PORT "counters/port_xmit_data", "12345678901\n");
 	CHECK(read(fd, buf, sizeof(buf)) == 12);
 	close(fd);
-	atomic_store(&dev->counter[URXE_CNT_XMIT_DATA], 7);
+	atomic_store(&dev->hca[0].counter[URXE_CNT_XMIT_DATA], 7);
 	file_is(PORT "counters/port_xmit_data", "7\n");
 	file_is(PORT "hw_counters/lifespan", "10\n");
 }

@@ -496,7 +496,7 @@ START_TEST(rejection)
 	/* identified by the CA's GUID (IB 12.6.7.2) */
 	expect_sent("REJ REJ REJ");
 	ck_assert_uint_eq(mad_get(sent[0].mad, MAD_REJ_info_length), 8);
-	guid = htobe64(cm.f->dev->node_guid);
+	guid = htobe64(cm.f->dev->hca[0].node_guid);
 	ck_assert_mem_eq(mad_bytes(sent[0].mad, MAD_REJ_info, &len), &guid, 8);
 	deliver_sent("REJ REJ REJ");
 	far_expect(CM_EV_REJECTED, CM_REJ_TIMEOUT);

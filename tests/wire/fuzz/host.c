@@ -377,7 +377,7 @@ void host_port(bool up)
 {
 	if (up != host.port_down)
 		return;
-	fabric_set_port(held->fabric, up);
+	fabric_set_port(held->fabric, 0, up);
 	host.port_down = !up;
 }
 
