@@ -33,22 +33,23 @@ static void show_bytes(uint64_t n)
 	printf(u ? "%.1f %s" : "%.0f %s", v, unit[u]);
 }
 
-static void show_device(const struct urxe_dev *dev)
+static void show_device(const struct urxe_dev *dev, uint32_t k)
 {
-	bool up = hca_is_up(&dev->hca[0]);
-	const uint64_t g = dev->hca[0].node_guid;
+	const struct urxe_hca *hca = &dev->hca[k];
+	const uint64_t g = hca->node_guid;
 	char text[INET6_ADDRSTRLEN];
 	struct urxe_gid gid;
 	uint32_t i;
 
 	printf("  device " URXE_DEVICE_NAME
-	       ": firmware %.15s, node GUID %04x:%04x:%04x:%04x\n",
-	       dev->fw_ver, (unsigned int)(g >> 48),
+	       "%u: firmware %.15s, node GUID %04x:%04x:%04x:%04x\n",
+	       k, dev->fw_ver, (unsigned int)(g >> 48),
 	       (unsigned int)(g >> 32 & 0xffff),
 	       (unsigned int)(g >> 16 & 0xffff), (unsigned int)(g & 0xffff));
-	printf("  port 1: %s, Ethernet, RoCE v1 and v2\n", up ? "ACTIVE" : "DOWN");
+	printf("  port 1: %s, Ethernet, RoCE v1 and v2\n",
+	       hca_is_up(hca) ? "ACTIVE" : "DOWN");
 	for (i = 0; i < URXE_MAX_GID; i += 2) {
-		if (fabric_get_gid(&dev->hca[0], i, &gid) &&
+		if (fabric_get_gid(hca, i, &gid) &&
 		    inet_ntop(AF_INET6, gid.raw, text, sizeof(text)))
 			printf("  GID %u (v1), %u (v2): %s (%s)\n", i, i + 1,
 			       text, gid.ifname);
@@ -74,14 +75,14 @@ static void show_socket_owner(struct urxe_fabric *f)
 }
 
 /* Print the counters that are not 0, by their names in hw_counters. */
-static void show_counters(const struct urxe_dev *dev)
+static void show_counters(const struct urxe_dev *dev, uint32_t k)
 {
 	const char *before = "  counters: ";
 	uint64_t value;
 	int i, n = 0;
 
 	for (i = 0; i < URXE_CNT_COUNT; i++) {
-		value = counter_name(i) ? counter_read(dev, 0, i) : 0;
+		value = counter_name(i) ? counter_read(dev, k, i) : 0;
 		if (!value)
 			continue;
 		n += printf("%s%s %llu", before, counter_name(i),
@@ -194,6 +195,9 @@ static void show_contexts(struct urxe_fabric *f)
 		snprintf(pid, sizeof(pid), "%d", load_relaxed(&c->pid));
 		snprintf(comm, sizeof(comm), "%.15s", c->comm);
 		show_row(pid, comm, c->used);
+		if (f->hcas > 1)
+			printf("  %8s of " URXE_DEVICE_NAME "%u\n", "",
+			       hca_index(dev, hca_of_ctx(f->dev, i)));
 		show_adversary(load_relaxed(&c->pid));
 	}
 	show_row("", "all", dev->used);
@@ -204,10 +208,15 @@ static void show_contexts(struct urxe_fabric *f)
 
 static void show_text(struct urxe_fabric *f, const char *dir, int dead)
 {
+	uint32_t k;
+
 	printf("fabric %s (%s)\n", strrchr(dir, '/') + 1, dir);
-	show_device(f->dev);
-	show_socket_owner(f);
-	show_counters(f->dev);
+	for (k = 0; k < f->hcas; k++) {
+		show_device(f->dev, k);
+		if (!k)
+			show_socket_owner(f);
+		show_counters(f->dev, k);
+	}
 	show_dm(f);
 	show_contexts(f);
 	if (dead)

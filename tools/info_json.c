@@ -6,7 +6,7 @@
 
 #include "info.h"
 
-static void put_gids(struct json *j, const struct urxe_dev *dev)
+static void put_gids(struct json *j, const struct urxe_hca *hca)
 {
 	char text[INET6_ADDRSTRLEN];
 	struct urxe_gid gid;
@@ -14,7 +14,7 @@ static void put_gids(struct json *j, const struct urxe_dev *dev)
 
 	json_open(j, "gids", '[');
 	for (i = 0; i < URXE_MAX_GID; i++) {
-		if (!fabric_get_gid(&dev->hca[0], i, &gid) ||
+		if (!fabric_get_gid(hca, i, &gid) ||
 		    !inet_ntop(AF_INET6, gid.raw, text, sizeof(text)))
 			continue;
 		json_open(j, NULL, '{');
@@ -27,18 +27,19 @@ static void put_gids(struct json *j, const struct urxe_dev *dev)
 	json_close(j, ']');
 }
 
-static void put_device(struct json *j, const struct urxe_dev *dev)
+static void put_device(struct json *j, const struct urxe_dev *dev, uint32_t k)
 {
-	const bool up = hca_is_up(&dev->hca[0]);
-	char guid[20];
+	const struct urxe_hca *hca = &dev->hca[k];
+	char guid[20], name[16];
 
 	snprintf(guid, sizeof(guid), "%016llx",
-		 (unsigned long long)dev->hca[0].node_guid);
-	json_put_string(j, "device", URXE_DEVICE_NAME);
+		 (unsigned long long)hca->node_guid);
+	snprintf(name, sizeof(name), URXE_DEVICE_NAME "%u", k);
+	json_put_string(j, "device", name);
 	json_put_string(j, "firmware", dev->fw_ver);
 	json_put_string(j, "node_guid", guid);
-	json_put_string(j, "port", up ? "ACTIVE" : "DOWN");
-	put_gids(j, dev);
+	json_put_string(j, "port", hca_is_up(hca) ? "ACTIVE" : "DOWN");
+	put_gids(j, hca);
 }
 
 static void put_socket_owner(struct json *j, struct urxe_fabric *f)
@@ -56,7 +57,7 @@ static void put_socket_owner(struct json *j, struct urxe_fabric *f)
 }
 
 /* Write all counters, including those that are 0. */
-static void put_counters(struct json *j, const struct urxe_dev *dev)
+static void put_counters(struct json *j, const struct urxe_dev *dev, uint32_t k)
 {
 	int i;
 
@@ -64,7 +65,7 @@ static void put_counters(struct json *j, const struct urxe_dev *dev)
 	for (i = 0; i < URXE_CNT_COUNT; i++)
 		if (counter_name(i))
 			json_put_number(j, counter_name(i),
-					counter_read(dev, 0, i));
+					counter_read(dev, k, i));
 	json_close(j, '}');
 }
 
@@ -100,13 +101,37 @@ static void put_objects(struct json *j, const char *name,
 	json_close(j, '}');
 }
 
-static void put_context(struct json *j, const struct urxe_ctx_slot *c)
+/* The first device is the fabric's members, the others are a list. */
+static void put_more_devices(struct json *j, const struct urxe_dev *dev)
 {
+	uint32_t k;
+
+	if (dev_hcas(dev) == 1)
+		return;
+	json_open(j, "more_devices", '[');
+	for (k = 1; k < dev_hcas(dev); k++) {
+		json_open(j, NULL, '{');
+		put_device(j, dev, k);
+		put_counters(j, dev, k);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void put_context(struct json *j, struct urxe_dev *dev, uint32_t slot)
+{
+	const struct urxe_ctx_slot *c = &dev->ctx[slot];
 	char *adversary = info_adversary(load_relaxed(&c->pid));
+	char name[16];
 
 	json_open(j, NULL, '{');
 	json_put_number(j, "pid", (uint64_t)load_relaxed(&c->pid));
 	json_put_string(j, "program", c->comm);
+	if (dev_hcas(dev) > 1) {
+		snprintf(name, sizeof(name), URXE_DEVICE_NAME "%u",
+			 hca_index(dev, hca_of_ctx(dev, slot)));
+		json_put_string(j, "device", name);
+	}
 	put_objects(j, "objects", c->used);
 	if (adversary)
 		json_put_string(j, "adversary", adversary);
@@ -118,20 +143,21 @@ static void put_context(struct json *j, const struct urxe_ctx_slot *c)
 
 void info_put(struct json *j, struct urxe_fabric *f, const char *dir, int dead)
 {
-	const struct urxe_dev *dev = f->dev;
+	struct urxe_dev *dev = f->dev;
 	uint32_t i;
 
 	json_open(j, NULL, '{');
 	json_put_string(j, "fabric", strrchr(dir, '/') + 1);
 	json_put_string(j, "directory", dir);
-	put_device(j, dev);
+	put_device(j, dev, 0);
 	put_socket_owner(j, f);
-	put_counters(j, dev);
+	put_counters(j, dev, 0);
+	put_more_devices(j, dev);
 	put_dm(j, f);
 	json_open(j, "contexts", '[');
 	for (i = 0; i < URXE_MAX_CTX; i++)
 		if (load_acquire(&dev->ctx[i].state) == URXE_CTX_LIVE)
-			put_context(j, &dev->ctx[i]);
+			put_context(j, dev, i);
 	json_close(j, ']');
 	put_objects(j, "objects", dev->used);
 	put_objects(j, "limits", NULL);

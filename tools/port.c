@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * urxe port down|up: set the state of the port of a fabric's device, as
- * unplugging or plugging its cable does.
+ * urxe port down|up: set the state of the port of a device, as unplugging or
+ * plugging its cable does.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -32,13 +32,35 @@ static void print_created(const char *dir)
 		     strrchr(dir, '/') + 1);
 }
 
+/*
+ * Return the number of the device with that name (NULL: the only one), or -1
+ * after a message.
+ */
+static int choose_device(const struct urxe_fabric *f, const char *name)
+{
+	const int k = name ? hca_number(name) : 0;
+
+	if (!name && f->hcas > 1)
+		fail(0,
+		     "the fabric has %u devices; name one of them, as in urxe port down urxe1",
+		     f->hcas);
+	else if (k >= 0 && (uint32_t)k < f->hcas)
+		return k;
+	else if (f->hcas == 1)
+		fail(0, "no device %s; the only device is urxe0", name);
+	else
+		fail(0, "no device %s; the devices are urxe0 to urxe%u", name,
+		     f->hcas - 1);
+	return -1;
+}
+
 static int cmd_port(int argc, char **argv)
 {
 	static const char *const words[] = { "down", "up", NULL };
-	const char *name = NULL, *word, *device = URXE_DEVICE_NAME;
+	const char *name = NULL, *word, *device;
 	struct urxe_fabric *f;
 	char dir[256];
-	int c, ret;
+	int c, k, ret;
 
 	while ((c = option_next(argc, argv, options, 0)) >= 0) {
 		if (c != 'f')
@@ -50,11 +72,11 @@ static int cmd_port(int argc, char **argv)
 	word = argv[optind];
 	if (strcmp(word, "up") && strcmp(word, "down"))
 		return fail_word("urxe port", word, words);
-	if (optind + 1 < argc)
-		device = argv[optind + 1];
-	if (strcmp(device, URXE_DEVICE_NAME))
+	device = optind + 1 < argc ? argv[optind + 1] : NULL;
+	/* without a fabric, since it would be created */
+	if (device && hca_number(device) < 0)
 		return fail(
-			1, "no device %s; the only device is " URXE_DEVICE_NAME,
+			1, "no device %s; devices are called urxe0, urxe1, ...",
 			device);
 	ret = choose_fabric(name, dir);
 	if (!ret && name)
@@ -64,10 +86,12 @@ static int cmd_port(int argc, char **argv)
 		ret = use_fabric(dir, true, &f);
 	if (ret)
 		return ret;
-	if (fabric_set_port(f, 0, !strcmp(word, "up")))
-		printf("the port of %s is already %s\n", device, word);
+	k = choose_device(f, device);
+	if (k >= 0 && fabric_set_port(f, (uint32_t)k, !strcmp(word, "up")))
+		printf("the port of " URXE_DEVICE_NAME "%d is already %s\n", k,
+		       word);
 	fabric_close(f);
-	return 0;
+	return k < 0;
 }
 
 /* clang-format off */
@@ -75,8 +99,9 @@ const struct command command_port = {
 	.name = "port",
 	.run = cmd_port,
 	.operands = "down|up [DEVICE]",
-	.what = "Set the port of the device down or up, as unplugging or plugging its cable would.",
+	.what = "Set the port of a device down or up, as unplugging or plugging its cable would.",
 	.options = options,
-	.examples = "  urxe port down --fabric test\n",
+	.examples = "  urxe port down --fabric test\n"
+		    "  urxe port up urxe1\n",
 };
 /* clang-format on */

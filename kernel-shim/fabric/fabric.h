@@ -18,9 +18,13 @@
 
 #include "shared/layout.h"
 
-#define URXE_DEVICE_NAME "urxe0"
-#define URXE_UVERBS_NAME "uverbs1000"
-#define URXE_DEV_INDEX 1000 /* netlink DEV_INDEX */
+/*
+ * Device k is urxek, with the character device uverbs(1000 + k), minor number
+ * URXE_DEV_MINOR + k, and the netlink DEV_INDEX URXE_DEV_INDEX + k.
+ */
+#define URXE_DEVICE_NAME "urxe"
+#define URXE_UVERBS_NAME "uverbs"
+#define URXE_DEV_INDEX 1000 /* also the number of the first uverbs */
 #define URXE_DEV_MAJOR 231
 #define URXE_DEV_MINOR 60000
 /* The character device rdma_cm. */
@@ -77,7 +81,9 @@ int fabric_dir(char *buf, size_t len);
  */
 int fabric_open(const char *dir, bool create, struct urxe_fabric **out);
 void fabric_close(struct urxe_fabric *f);
-/* hca.c: the value of URXE_DEVICES, or 0 if it is unset.  -EINVAL: invalid. */
+/* hca.c: the number k of a device that is called urxek, or -1. */
+int hca_number(const char *name);
+/* The value of URXE_DEVICES, or 0 if it is unset.  -EINVAL: invalid. */
 int hcas_by_env(uint32_t *n);
 /* The value of URXE_DM_SIZE, or 0 if it is unset.  -EINVAL: invalid size. */
 int dm_size_by_env(uint64_t *bytes);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -35,6 +36,17 @@ int hcas_agree(const struct urxe_fabric *f)
 		EINVAL,
 		"the fabric %s has %u device%s, not %u; choose another fabric, or wait until no process uses it",
 		f->dir, f->hcas, f->hcas == 1 ? "" : "s", want);
+}
+
+int hca_number(const char *name)
+{
+	const size_t n = strlen(URXE_DEVICE_NAME);
+	const char *digit = name + n;
+
+	if (strncmp(name, URXE_DEVICE_NAME, n) || *digit < '0' ||
+	    *digit >= '0' + URXE_MAX_HCA || digit[1])
+		return -1;
+	return *digit - '0';
 }
 
 void hcas_init(struct urxe_dev *dev, uint32_t n, uint64_t guid)

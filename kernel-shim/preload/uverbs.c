@@ -9,6 +9,7 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ struct request {
 	int fd;
 	struct ib_uverbs_ioctl_hdr *hdr;
 	struct urxe_fabric *f;
+	uint32_t device;
 };
 
 static struct ib_uverbs_attr *uverbs_find(const struct request *r, uint16_t id)
@@ -115,6 +117,7 @@ static int uverbs_alloc_async_fd(const struct request *r)
 {
 	struct ib_uverbs_attr *a =
 		uverbs_find(r, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE);
+	char failure[32];
 	int fd;
 
 	if (!a)
@@ -123,19 +126,21 @@ static int uverbs_alloc_async_fd(const struct request *r)
 	fd = uverbs_new_fifo(r, true);
 	if (fd < 0) {
 		/* ibv_open_device() then returns NULL, without a message */
-		shim_complain("cannot open " URXE_DEVICE_NAME, fd);
+		snprintf(failure, sizeof(failure),
+			 "cannot open " URXE_DEVICE_NAME "%u", r->device);
+		shim_complain(failure, fd);
 		return fd;
 	}
 	a->data_s64 = fd;
 	return 0;
 }
 
-static bool uverbs_gid_entry(const struct urxe_dev *dev, uint32_t i,
+static bool uverbs_gid_entry(const struct request *r, uint32_t i,
 			     struct ibv_gid_entry *e)
 {
 	struct urxe_gid g;
 
-	if (!fabric_get_gid(&dev->hca[0], i, &g))
+	if (!fabric_get_gid(&r->f->dev->hca[r->device], i, &g))
 		return false;
 	*e = (struct ibv_gid_entry){ .gid_index = i,
 				     .port_num = 1,
@@ -159,7 +164,7 @@ static int uverbs_query_gid_entry(const struct request *r)
 	if (port != 1 || index >= URXE_MAX_GID || flags)
 		return -EINVAL;
 	shim_refresh_gids(r->f);
-	if (!uverbs_gid_entry(r->f->dev, (uint32_t)index, &e))
+	if (!uverbs_gid_entry(r, (uint32_t)index, &e))
 		return -ENODATA;
 	return uverbs_put(
 		uverbs_find(r, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY), &e,
@@ -188,7 +193,7 @@ static int uverbs_query_gid_table(const struct request *r)
 	for (i = 0; i < URXE_MAX_GID; i++) {
 		char *at = (char *)(uintptr_t)out->data + n * size;
 
-		if (!uverbs_gid_entry(r->f->dev, i, &e))
+		if (!uverbs_gid_entry(r, i, &e))
 			continue;
 		if (n == out->len / size)
 			return -EINVAL;
@@ -234,8 +239,10 @@ int uverbs_ioctl(int fd, void *arg)
 	struct stat st;
 	int ret;
 
-	if (fstat(fd, &st) || !fabric_is_arena(fd, &st))
+	ret = fstat(fd, &st) ? -1 : fabric_arena_device(fd, &st);
+	if (ret < 0)
 		return 1;
+	r.device = (uint32_t)ret;
 	if (!arg)
 		return -EFAULT;
 	if (r.hdr->length !=

@@ -83,7 +83,7 @@ enum urxe_obj {
  */
 #define CM_FIFO_MODE (S_IFIFO | 01600)
 #define TREE_CDEV_MODE (S_IFREG | 01600)
-#define TREE_CDEV_SIZE 0x7578
+#define TREE_CDEV_SIZE 0x7570 /* + number of the device */
 #define TREE_CM_SIZE 0x7579 /* /dev/infiniband/rdma_cm */
 /* attribute of an empty GID slot: read fails */
 #define TREE_EINVAL_MODE (S_IFREG | 01400)

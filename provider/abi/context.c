@@ -268,10 +268,9 @@ static int context_attach(struct urxe_context *ctx, int cmd_fd)
  * in a process, even without URXE_LOG: most programs report only that the
  * device cannot be opened.
  */
-static void *open_fail(int err)
+static void *open_fail(const struct ibv_device *device, int err)
 {
-	urxe_complain("cannot open " URXE_DEVICE_NAME ": %s",
-		      fabric_reason(-err));
+	urxe_complain("cannot open %s: %s", device->name, fabric_reason(-err));
 	return urxe_fail(err, "opening the device");
 }
 
@@ -294,7 +293,7 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 					sizeof(*v), 0);
 	if (!v) {
 		fabric_why_clear();
-		return open_fail(-errno);
+		return open_fail(device, -errno);
 	}
 	core = v + 1;
 	ret = -EPROTO;
@@ -319,7 +318,7 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 err_uninit:
 	pabi.uninit_context(core);
 	free(v);
-	return open_fail(ret);
+	return open_fail(device, ret);
 }
 
 void *urxe_import_context(struct ibv_device *device, int cmd_fd)

@@ -21,7 +21,7 @@
 
 static bool match_device(struct pabi_sysfs_dev *dev)
 {
-	return !strcmp(pabi_sysfs_name(dev), URXE_DEVICE_NAME);
+	return hca_number(pabi_sysfs_name(dev)) >= 0;
 }
 
 static struct pabi_device *alloc_device(struct pabi_sysfs_dev *dev)

@@ -99,8 +99,11 @@ struct open_arg {
 static void do_open(struct node *b, void *arg)
 {
 	struct open_arg *oa = arg;
+	const char *other = device;
 
+	device = device_b;
 	node_open(b, NULL, oa->mem, &oa->o);
+	device = other;
 	oa->addr = node_addr(b);
 }
 

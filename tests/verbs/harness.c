@@ -50,6 +50,16 @@ struct opts default_opts(void)
 	return o;
 }
 
+const char *device = DEVICE, *device_b = DEVICE;
+
+__attribute__((constructor)) static void choose_device_b(void)
+{
+	const char *env = getenv("URXE_TEST_DEVICE_B");
+
+	if (env)
+		device_b = env;
+}
+
 struct ibv_device *find_device(struct ibv_device ***list)
 {
 	int i, n;
@@ -57,9 +67,9 @@ struct ibv_device *find_device(struct ibv_device ***list)
 	*list = ibv_get_device_list(&n);
 	ck_nonnull(*list);
 	for (i = 0; i < n; i++)
-		if (!strcmp(ibv_get_device_name((*list)[i]), DEVICE))
+		if (!strcmp(ibv_get_device_name((*list)[i]), device))
 			return (*list)[i];
-	ck_abort_msg("no %s among %d devices: run me with urxe run", DEVICE, n);
+	ck_abort_msg("no %s among %d devices: run me with urxe run", device, n);
 	return NULL;
 }
 

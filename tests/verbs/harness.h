@@ -26,6 +26,12 @@
 #include "../turns.h"
 
 #define DEVICE "urxe0"
+/*
+ * The devices that open_device() opens: in general, and for node b of a duo
+ * that has a context of its own.  The second one is URXE_TEST_DEVICE_B, or
+ * DEVICE.
+ */
+extern const char *device, *device_b;
 #define WAIT_MS 60000 /* deadline of a wait; longer: a hang */
 #define QUIET_MS 30 /* time in which nothing may happen */
 

@@ -6,6 +6,7 @@
  * res.c has the RES_* commands, stat.c the STAT_* commands.
  */
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <string.h>
 
 #include "res.h"
@@ -51,22 +52,25 @@ static bool attr_is_string(struct nlattr *a, const char *s)
  */
 enum target { OURS, HOSTS, ALL };
 
-static enum target request_target(const struct nl_request *r)
+static enum target request_target(struct nl_request *r)
 {
 	uint32_t index;
 
 	if (!nl_get_u32(r, RDMA_NLDEV_ATTR_DEV_INDEX, &index))
 		return ALL;
-	return index == URXE_DEV_INDEX && r->f ? OURS : HOSTS;
+	r->device = index - URXE_DEV_INDEX;
+	return r->f && r->device < r->f->hcas ? OURS : HOSTS;
 }
 
-int nldev_put_name(struct nl_msg *m)
+int nldev_put_name(struct nl_msg *m, uint32_t k)
 {
+	char name[16];
 	int bad;
 
-	bad = nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_DEV_INDEX, URXE_DEV_INDEX);
-	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_DEV_NAME,
-				    URXE_DEVICE_NAME);
+	snprintf(name, sizeof(name), URXE_DEVICE_NAME "%u", k);
+	bad = nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_DEV_INDEX,
+				URXE_DEV_INDEX + k);
+	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_DEV_NAME, name);
 	return bad;
 }
 
@@ -74,21 +78,20 @@ static int dev_get(struct nl_request *r)
 {
 	const struct urxe_dev *dev = r->f->dev;
 	struct nl_msg *m = nl_reply_new(r, RDMA_NLDEV_CMD_GET);
+	const uint64_t guid = dev->hca[r->device].node_guid;
 	char fw[sizeof(dev->fw_ver) + 1] = "";
 	int bad;
 
 	if (!m)
 		return -ENOMEM;
 	memcpy(fw, dev->fw_ver, sizeof(dev->fw_ver));
-	bad = nldev_put_name(m);
+	bad = nldev_put_name(m, r->device);
 	/* in this message: the number of ports */
 	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS, 0);
 	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_FW_VERSION, fw);
-	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_NODE_GUID,
-				 dev->hca[0].node_guid);
-	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID,
-				 dev->hca[0].node_guid);
+	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_NODE_GUID, guid);
+	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, guid);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, NODE_TYPE_CA);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_DIM, 0);
 	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_DEV_PROTOCOL, "roce");
@@ -98,7 +101,7 @@ static int dev_get(struct nl_request *r)
 
 static int port_get(struct nl_request *r)
 {
-	const struct urxe_dev *dev = r->f->dev;
+	const struct urxe_hca *hca = &r->f->dev->hca[r->device];
 	struct nl_msg *m;
 	struct urxe_gid g;
 	uint32_t port;
@@ -111,14 +114,14 @@ static int port_get(struct nl_request *r)
 	m = nl_reply_new(r, RDMA_NLDEV_CMD_PORT_GET);
 	if (!m)
 		return -ENOMEM;
-	up = hca_is_up(&dev->hca[0]);
-	bad = nldev_put_name(m);
+	up = hca_is_up(hca);
+	bad = nldev_put_name(m, r->device);
 	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_STATE,
 				up ? URXE_PORT_ACTIVE : URXE_PORT_DOWN);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_PHYS_STATE,
 				up ? PHYS_LINK_UP : PHYS_DISABLED);
-	if (fabric_main_gid(&dev->hca[0], &g)) {
+	if (fabric_main_gid(hca, &g)) {
 		bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_NDEV_INDEX,
 					 g.ifindex);
 		bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_NDEV_NAME,
@@ -147,13 +150,17 @@ static int chardev_put(struct nl_request *r, uint32_t major, uint32_t minor,
 	return 0;
 }
 
-/* Return the uverbs character device of the emulated device. */
+/* Return the uverbs character device of an emulated device. */
 static int chardev_get(struct nl_request *r)
 {
+	char name[24];
+
 	if (!attr_is_string(r->attr[RDMA_NLDEV_ATTR_CHARDEV_TYPE], "uverbs"))
 		return -ENODEV;
-	return chardev_put(r, URXE_DEV_MAJOR, URXE_DEV_MINOR, UVERBS_ABI,
-			   URXE_UVERBS_NAME);
+	snprintf(name, sizeof(name), URXE_UVERBS_NAME "%u",
+		 URXE_DEV_INDEX + r->device);
+	return chardev_put(r, URXE_DEV_MAJOR, URXE_DEV_MINOR + r->device,
+			   UVERBS_ABI, name);
 }
 
 static int sys_get(struct nl_request *r)
@@ -208,7 +215,7 @@ static int query_host(struct nl_request *r)
 
 /*
  * Execute command @i for a request that names no device, if the command
- * allows that: for the devices of the host and the emulated device.
+ * allows that: for the devices of the host and the emulated devices.
  */
 static int run_all(struct nl_request *r, unsigned int i)
 {
@@ -230,7 +237,10 @@ static int run_all(struct nl_request *r, unsigned int i)
 	ret = query_host(r);
 	if (ret && ret != -ENODEV)
 		return ret;
-	return r->f ? commands[i].run(r) : 0;
+	ret = 0;
+	for (r->device = 0; r->f && r->device < r->f->hcas && !ret; r->device++)
+		ret = commands[i].run(r);
+	return ret;
 }
 
 int nldev_run(struct nl_request *r)

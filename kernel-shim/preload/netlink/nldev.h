@@ -19,6 +19,7 @@ struct nl_request {
 	const struct nlmsghdr *hdr;
 	struct nlattr *attr[NLDEV_ATTRS];
 	struct urxe_fabric *f; /* NULL: there is no emulated device */
+	uint32_t device; /* the emulated device that it is about */
 	int emulated; /* the emulated socket, for requests and responses */
 	uint32_t port; /* netlink port of `emulated` */
 	int err; /* -errno of the first response that failed; 0: none */
@@ -52,10 +53,10 @@ bool nl_get_u32(const struct nl_request *r, int id, uint32_t *out);
 bool nl_get_u8(const struct nl_request *r, int id, uint32_t *out);
 
 /*
- * Add index and name of the device, with which responses start.  Nonzero: no
+ * Add index and name of device @k, with which responses start.  Nonzero: no
  * space in @m.
  */
-int nldev_put_name(struct nl_msg *m);
+int nldev_put_name(struct nl_msg *m, uint32_t k);
 
 /* Execute the request: 0, or -errno. */
 int nldev_run(struct nl_request *r);

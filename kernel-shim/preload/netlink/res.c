@@ -128,7 +128,7 @@ static int put_object(struct res_out *out, struct nl_msg *m,
 static bool out_begin(struct res_out *out)
 {
 	out->msg = nl_reply_new(out->r, out->kind->op);
-	if (!out->msg || nldev_put_name(out->msg))
+	if (!out->msg || nldev_put_name(out->msg, out->r->device))
 		return false;
 	out->table = out->dump ?
 			     nl()->nla_nest_start(out->msg, out->kind->table) :
@@ -225,6 +225,12 @@ static int res_parse(struct res_out *out)
 	return 0;
 }
 
+/* Return whether the slot is free or has a context of device @k. */
+static bool is_of_device(struct urxe_fabric *f, uint32_t slot, uint32_t k)
+{
+	return hca_of_ctx(f->dev, slot) == &f->dev->hca[k];
+}
+
 static void list_contexts(struct res_out *out)
 {
 	const struct res_kind *kind = out->kind;
@@ -234,7 +240,8 @@ static void list_contexts(struct res_out *out)
 
 	fabric_reap(f);
 	for (; self.slot < URXE_MAX_CTX && !out_done(out); self.slot++) {
-		if (!res_ctx_open(f, self.slot, &c))
+		if (!is_of_device(f, self.slot, out->r->device) ||
+		    !res_ctx_open(f, self.slot, &c))
 			continue;
 		self.c = &c;
 		self.number = self.slot;
@@ -287,9 +294,11 @@ static bool res_count_one(const struct res_obj *o, void *arg)
 	return true;
 }
 
-static uint64_t res_count(struct urxe_fabric *f, const struct res_kind *kind)
+static uint64_t res_count(const struct nl_request *r,
+			  const struct res_kind *kind)
 {
-	const struct urxe_dev *dev = f->dev;
+	const struct urxe_dev *dev = r->f->dev;
+	struct urxe_fabric *f = r->f;
 	uint64_t n = 0;
 	uint32_t i;
 
@@ -297,15 +306,18 @@ static uint64_t res_count(struct urxe_fabric *f, const struct res_kind *kind)
 		kind->each(f, res_count_one, &n);
 		return n;
 	}
-	if (kind->size)
-		return load_relaxed(&dev->used[kind->obj]);
 	for (i = 0; i < URXE_MAX_CTX; i++)
-		n += load_relaxed(&dev->ctx[i].state) == URXE_CTX_LIVE;
+		if (is_of_device(f, i, r->device) &&
+		    load_relaxed(&dev->ctx[i].state) == URXE_CTX_LIVE)
+			n += kind->size ?
+				     load_relaxed(
+					     &dev->ctx[i].used[kind->obj]) :
+				     1;
 	return n;
 }
 
 static int put_count(struct nl_msg *m, const struct res_kind *kind,
-		     struct urxe_fabric *f)
+		     const struct nl_request *r)
 {
 	struct nlattr *entry =
 		nl()->nla_nest_start(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY);
@@ -316,7 +328,7 @@ static int put_count(struct nl_msg *m, const struct res_kind *kind,
 	bad = nl()->nla_put_string(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME,
 				   kind->name);
 	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR,
-				 res_count(f, kind));
+				 res_count(r, kind));
 	nl()->nla_nest_end(m, entry);
 	return bad;
 }
@@ -332,10 +344,10 @@ int nldev_res_get(struct nl_request *r)
 	m = nl_reply_new(r, RDMA_NLDEV_CMD_RES_GET);
 	if (!m)
 		return -ENOMEM;
-	bad = nldev_put_name(m);
+	bad = nldev_put_name(m, r->device);
 	table = nl()->nla_nest_start(m, RDMA_NLDEV_ATTR_RES_SUMMARY);
 	for (i = 0; table && i < RES_KINDS; i++)
-		bad |= put_count(m, &res_kinds[i], r->f);
+		bad |= put_count(m, &res_kinds[i], r);
 	if (table)
 		nl()->nla_nest_end(m, table);
 	nl_reply_send(r, m, bad || !table);

@@ -19,14 +19,14 @@ static struct nl_msg *stat_begin(struct nl_request *r, int op, int *bad)
 	struct nl_msg *m = nl_reply_new(r, op);
 
 	if (m) {
-		*bad = nldev_put_name(m);
+		*bad = nldev_put_name(m, r->device);
 		*bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	}
 	return m;
 }
 
 /* Add counter @i: name, and its value or (@values is false) its index. */
-static int stat_put_counter(struct nl_msg *m, const struct urxe_dev *dev,
+static int stat_put_counter(struct nl_msg *m, const struct nl_request *r,
 			    unsigned int i, bool values)
 {
 	struct nlattr *entry =
@@ -40,7 +40,7 @@ static int stat_put_counter(struct nl_msg *m, const struct urxe_dev *dev,
 	if (values)
 		bad |= nl()->nla_put_u64(
 			m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE,
-			counter_read(dev, 0, i));
+			counter_read(r->f->dev, r->device, i));
 	else
 		bad |= nl()->nla_put_u32(
 			m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX, i);
@@ -63,7 +63,7 @@ static int port_counters(struct nl_request *r, int op, bool values)
 	table = nl()->nla_nest_start(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
 	for (i = 0; table && i < URXE_CNT_COUNT; i++)
 		if (counter_name(i))
-			bad |= stat_put_counter(m, r->f->dev, i, values);
+			bad |= stat_put_counter(m, r, i, values);
 	if (table)
 		nl()->nla_nest_end(m, table);
 	nl_reply_send(r, m, bad || !table);

@@ -16,7 +16,7 @@
 
 #include "tree.h"
 
-#define STAMP "sys/stamp" /* GID generation and port state of the files */
+#define STAMP "sys/stamp" /* tree_state() of the files */
 #define EMPTY_GID "sys/none/gid"
 #define EMPTY_ATTR "sys/none/attr"
 #define NET TREE_PCI "/net"
@@ -44,23 +44,29 @@ static void tree_make_empty_gid(int dirfd)
 	tree_put(dirfd, EMPTY_ATTR, "", TREE_EINVAL_MODE);
 }
 
-/* Write entry @i of directory @what; @text NULL: link it to @empty. */
-static void tree_put_gid_file(int dirfd, const char *what, unsigned int i,
-			      const char *text, const char *empty)
+/*
+ * Write entry @i of directory @what of device @k; @text NULL: link it to
+ * @empty.
+ */
+static void tree_put_gid_file(int dirfd, uint32_t k, const char *what,
+			      unsigned int i, const char *text,
+			      const char *empty)
 {
-	char path[128];
+	char name[128], path[128];
 
-	snprintf(path, sizeof(path), TREE_PORT "%s/%u", what, i);
+	snprintf(name, sizeof(name), TREE_PORT "%s/%u", what, i);
+	tree_expand(path, sizeof(path), name, k);
 	if (text)
 		tree_put(dirfd, path, text, 0444);
 	else
 		tree_link(dirfd, path, empty);
 }
 
-static void tree_write_gid(struct urxe_fabric *f, int dirfd, unsigned int i)
+static void tree_write_gid(struct urxe_fabric *f, int dirfd, uint32_t k,
+			   unsigned int i)
 {
 	struct urxe_gid g;
-	bool valid = fabric_get_gid(&f->dev->hca[0], i, &g);
+	bool valid = fabric_get_gid(&f->dev->hca[k], i, &g);
 	const char *type = URXE_GID_TYPE(i) == URXE_ROCE_V1 ? "IB/RoCE v1\n" :
 							      "RoCE v2\n";
 	char gid[48], ndev[32];
@@ -69,10 +75,10 @@ static void tree_write_gid(struct urxe_fabric *f, int dirfd, unsigned int i)
 		gid_text(g.raw, gid);
 		snprintf(ndev, sizeof(ndev), "%.15s\n", g.ifname);
 	}
-	tree_put_gid_file(dirfd, "gids", i, valid ? gid : NULL, EMPTY_GID);
-	tree_put_gid_file(dirfd, "gid_attrs/types", i, valid ? type : NULL,
+	tree_put_gid_file(dirfd, k, "gids", i, valid ? gid : NULL, EMPTY_GID);
+	tree_put_gid_file(dirfd, k, "gid_attrs/types", i, valid ? type : NULL,
 			  EMPTY_ATTR);
-	tree_put_gid_file(dirfd, "gid_attrs/ndevs", i, valid ? ndev : NULL,
+	tree_put_gid_file(dirfd, k, "gid_attrs/ndevs", i, valid ? ndev : NULL,
 			  EMPTY_ATTR);
 }
 
@@ -80,17 +86,18 @@ static void tree_write_gid(struct urxe_fabric *f, int dirfd, unsigned int i)
  * Directory device/net: one symbolic link, to the interface of the first IPv4
  * GID, or none.
  */
-static void tree_write_net(struct urxe_fabric *f, int tree)
+static void tree_write_net(struct urxe_fabric *f, int tree, uint32_t k)
 {
-	char path[128], target[64];
+	char net[128], path[160], target[64];
 	struct urxe_gid g;
-	bool have = fabric_main_gid(&f->dev->hca[0], &g) &&
+	bool have = fabric_main_gid(&f->dev->hca[k], &g) &&
 		    !strchr(g.ifname, '/');
 	struct dirent *de;
 	DIR *dir;
 
-	mkdirat(tree, NET, 0755);
-	dir = dir_open(tree, NET);
+	tree_expand(net, sizeof(net), NET, k);
+	mkdirat(tree, net, 0755);
+	dir = dir_open(tree, net);
 	while (dir && (de = readdir(dir)))
 		if (de->d_name[0] != '.' &&
 		    (!have || strcmp(de->d_name, g.ifname)))
@@ -99,40 +106,54 @@ static void tree_write_net(struct urxe_fabric *f, int tree)
 		closedir(dir);
 	if (!have)
 		return;
-	snprintf(path, sizeof(path), NET "/%.15s", g.ifname);
+	snprintf(path, sizeof(path), "%s/%.15s", net, g.ifname);
 	snprintf(target, sizeof(target), "/sys/class/net/%.15s", g.ifname);
 	if (symlinkat(target, tree, path) && errno != EEXIST)
 		return;
 }
 
-static void stamp_text(const struct urxe_dev *dev, char text[32])
+/* Return the generation of the GIDs << 32 | a bit for each port that is up. */
+static uint64_t tree_state(const struct urxe_fabric *f)
 {
-	snprintf(text, 32, "%u %u\n", load_acquire(&dev->hca[0].gid_gen),
-		 load_acquire(&dev->hca[0].port_state));
+	const struct urxe_hca *hca = f->dev->hca;
+	uint64_t up = 0;
+	uint32_t k;
+
+	for (k = 0; k < f->hcas; k++)
+		up |= (uint64_t)hca_is_up(&hca[k]) << k;
+	return (uint64_t)load_acquire(&hca[0].gid_gen) << 32 | up;
 }
 
-void tree_write_gids(struct urxe_fabric *f, int dirfd)
+static void stamp_text(uint64_t state, char text[32])
 {
-	bool up = hca_is_up(&f->dev->hca[0]);
+	snprintf(text, 32, "%llx\n", (unsigned long long)state);
+}
+
+static void tree_write_port(int dirfd, uint32_t k, bool up)
+{
+	tree_put_of(dirfd, k, TREE_PORT "state",
+		    up ? "4: ACTIVE\n" : "1: DOWN\n", 0444);
+	tree_put_of(dirfd, k, TREE_PORT "phys_state",
+		    up ? "5: LinkUp\n" : "3: Disabled\n", 0444);
+}
+
+void tree_write_gids(struct urxe_fabric *f, int dirfd, bool all)
+{
+	const uint64_t state = tree_state(f);
 	char stamp[32];
 	unsigned int i;
+	uint32_t k;
 
-	stamp_text(f->dev, stamp);
+	stamp_text(state, stamp);
 	tree_make_empty_gid(dirfd);
-	for (i = 0; i < URXE_MAX_GID; i++)
-		tree_write_gid(f, dirfd, i);
-	tree_put(dirfd, TREE_PORT "state", up ? "4: ACTIVE\n" : "1: DOWN\n",
-		 0444);
-	tree_put(dirfd, TREE_PORT "phys_state",
-		 up ? "5: LinkUp\n" : "3: Disabled\n", 0444);
-	tree_write_net(f, dirfd);
+	for (k = 0; k < f->hcas; k++) {
+		for (i = 0; i < URXE_MAX_GID && (all || !k); i++)
+			tree_write_gid(f, dirfd, k, i);
+		tree_write_port(dirfd, k, state >> k & 1);
+		if (all || !k)
+			tree_write_net(f, dirfd, k);
+	}
 	tree_put(dirfd, STAMP, stamp, 0444);
-}
-
-static uint64_t tree_state(const struct urxe_dev *dev)
-{
-	return (uint64_t)load_acquire(&dev->hca[0].gid_gen) << 32 |
-	       load_acquire(&dev->hca[0].port_state);
 }
 
 void tree_refresh(struct urxe_fabric *f)
@@ -140,7 +161,7 @@ void tree_refresh(struct urxe_fabric *f)
 	/* the state of the files when this process last checked them */
 	static _Atomic uint64_t seen;
 	char stamp[32];
-	uint64_t now = tree_state(f->dev);
+	uint64_t now = tree_state(f);
 
 	if (load_relaxed(&seen) == now)
 		return;
@@ -150,11 +171,11 @@ void tree_refresh(struct urxe_fabric *f)
 	 * repeats.
 	 */
 	do {
-		now = tree_state(f->dev);
-		stamp_text(f->dev, stamp);
+		now = tree_state(f);
+		stamp_text(now, stamp);
 		if (!tree_has(f->dirfd, STAMP, stamp))
-			tree_write_gids(f, f->dirfd);
-	} while (now != tree_state(f->dev));
+			tree_write_gids(f, f->dirfd, false);
+	} while (now != tree_state(f));
 	store_relaxed(&seen, now);
 }
 
@@ -195,28 +216,41 @@ static const struct {
 /* the other files there are named by counter_name() */
 #define HW_COUNTERS "hw_counters/"
 
-static int counter_put(int dirfd, const char *folder, const char *name,
-		       const char *text)
+static int counter_put(int dirfd, uint32_t k, const char *folder,
+		       const char *name, const char *text)
 {
 	char path[160];
 
 	snprintf(path, sizeof(path), TREE_PORT "%s%s", folder, name);
-	return tree_put(dirfd, path, text, 0644);
+	return tree_put_of(dirfd, k, path, text, 0644);
 }
 
-int tree_make_counters(int dirfd)
+int tree_make_counters(int dirfd, uint32_t k)
 {
 	unsigned int i;
 	int ret = 0;
 
 	for (i = 0; i < COUNTERS && !ret; i++)
-		ret = counter_put(dirfd, "", counters[i].name,
+		ret = counter_put(dirfd, k, "", counters[i].name,
 				  counters[i].counter == -2 ? "10\n" : "0\n");
 	for (i = 0; i < URXE_CNT_COUNT && !ret; i++)
 		if (counter_name(i))
-			ret = counter_put(dirfd, HW_COUNTERS, counter_name(i),
-					  "0\n");
+			ret = counter_put(dirfd, k, HW_COUNTERS,
+					  counter_name(i), "0\n");
 	return ret;
+}
+
+/* Return the number of the device that has the file of a port at @path. */
+static uint32_t device_of(const char *path)
+{
+	const char *end = strstr(path, "/ports/");
+	const size_t n = strlen("/" URXE_DEVICE_NAME) + 1;
+
+	if (!end || end < path + n ||
+	    strncmp(end - n, "/" URXE_DEVICE_NAME, n - 1) || end[-1] < '0' ||
+	    end[-1] >= '0' + URXE_MAX_HCA)
+		return 0;
+	return (uint32_t)(end[-1] - '0');
 }
 
 /*
@@ -251,15 +285,17 @@ static int counter_of(const char *path, char file[160])
  */
 void tree_refresh_counter(struct urxe_fabric *f, const char *path)
 {
-	char file[160], text[32];
+	char file[160], own[160], text[32];
+	const uint32_t k = device_of(path);
 	int which = counter_of(path, file);
 	int fd, n;
 
 	if (which < 0)
 		return;
 	n = snprintf(text, sizeof(text), "%llu\n",
-		     (unsigned long long)counter_read(f->dev, 0, which));
-	fd = openat(f->dirfd, file, O_WRONLY | O_CLOEXEC);
+		     (unsigned long long)counter_read(f->dev, k, which));
+	tree_expand(own, sizeof(own), file, k);
+	fd = openat(f->dirfd, own, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	if (pwrite(fd, text, (size_t)n, 0) == n && ftruncate(fd, n))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The PCI function of the device in the sysfs tree, for programs that query
+ * The PCI function of a device in the sysfs tree, for programs that query
  * the topology (UCX, NCCL, hwloc).  Real machines have no such PCI domain and
  * bus, and the vendor ID is that of no known vendor.  The function has no
  * NUMA node: all CPUs are local.
@@ -30,24 +30,25 @@ static const struct {
 	{ "numa_node", "-1\n" },
 };
 
-static int pci_put(int dirfd, const char *name, const char *text)
+static int pci_put(int dirfd, uint32_t k, const char *name, const char *text)
 {
 	char path[128];
 
 	snprintf(path, sizeof(path), TREE_PCI "/%s", name);
-	return tree_put(dirfd, path, text, 0444);
+	return tree_put_of(dirfd, k, path, text, 0444);
 }
 
-static int pci_put_number(int dirfd, const char *name, int digits, uint32_t n)
+static int pci_put_number(int dirfd, uint32_t k, const char *name, int digits,
+			  uint32_t n)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "0x%0*x\n", digits, n);
-	return pci_put(dirfd, name, text);
+	return pci_put(dirfd, k, name, text);
 }
 
 /* IDs as ibv_query_device(3) reports them, truncated to 16 bits. */
-static int pci_make_ids(const struct urxe_dev *dev, int dirfd)
+static int pci_make_ids(const struct urxe_dev *dev, int dirfd, uint32_t k)
 {
 	const uint32_t vendor = dev->vendor_id & 0xffff;
 	const uint32_t device = dev->vendor_part_id & 0xffff;
@@ -62,26 +63,27 @@ static int pci_make_ids(const struct urxe_dev *dev, int dirfd)
 		 "PCI_SUBSYS_ID=%04X:%04X\nPCI_SLOT_NAME=" TREE_PCI_NAME
 		 "\nMODALIAS=%s\n",
 		 CLASS, vendor, device, vendor, device, modalias);
-	ret = pci_put(dirfd, "uevent", text);
+	ret = pci_put(dirfd, k, "uevent", text);
 	strcat(modalias, "\n");
 	if (!ret)
-		ret = pci_put(dirfd, "modalias", modalias);
+		ret = pci_put(dirfd, k, "modalias", modalias);
 	if (!ret)
-		ret = pci_put_number(dirfd, "vendor", 4, vendor);
+		ret = pci_put_number(dirfd, k, "vendor", 4, vendor);
 	if (!ret)
-		ret = pci_put_number(dirfd, "device", 4, device);
+		ret = pci_put_number(dirfd, k, "device", 4, device);
 	if (!ret)
-		ret = pci_put_number(dirfd, "subsystem_vendor", 4, vendor);
+		ret = pci_put_number(dirfd, k, "subsystem_vendor", 4, vendor);
 	if (!ret)
-		ret = pci_put_number(dirfd, "subsystem_device", 4, device);
+		ret = pci_put_number(dirfd, k, "subsystem_device", 4, device);
 	if (!ret)
-		ret = pci_put_number(dirfd, "class", 6, CLASS);
+		ret = pci_put_number(dirfd, k, "class", 6, CLASS);
 	return ret ? ret :
-		     pci_put_number(dirfd, "revision", 2, dev->hw_ver & 0xff);
+		     pci_put_number(dirfd, k, "revision", 2,
+				    dev->hw_ver & 0xff);
 }
 
 /* Configuration space header, and empty BARs; lspci and hwloc read them. */
-static int pci_make_config(const struct urxe_dev *dev, int dirfd)
+static int pci_make_config(const struct urxe_dev *dev, int dirfd, uint32_t k)
 {
 	uint8_t config[256] = {
 		[0] = dev->vendor_id & 0xff,
@@ -94,17 +96,18 @@ static int pci_make_config(const struct urxe_dev *dev, int dirfd)
 		[10] = CLASS >> 8 & 0xff,
 		[11] = CLASS >> 16,
 	};
-	char resource[13 * 57 + 1];
+	char resource[13 * 57 + 1], path[128];
 	int i, n = 0;
 
 	memcpy(config + 44, config, 4); /* subsystem */
 	for (i = 0; i < 13; i++)
 		n += snprintf(resource + n, sizeof(resource) - (size_t)n,
 			      "0x%016x 0x%016x 0x%016x\n", 0, 0, 0);
-	i = pci_put(dirfd, "resource", resource);
+	tree_expand(path, sizeof(path), TREE_PCI "/resource", k);
+	i = tree_put(dirfd, path, resource, 0444);
+	tree_expand(path, sizeof(path), TREE_PCI "/config", k);
 	return i ? i :
-		   tree_put_bytes(dirfd, TREE_PCI "/config", config,
-				  sizeof(config), 0444);
+		   tree_put_bytes(dirfd, path, config, sizeof(config), 0444);
 }
 
 /* ---------------------------------------------------------------- CPUs */
@@ -144,10 +147,10 @@ static void cpus_list(const char *file, char list[CPULIST_MAX])
 			 sysconf(_SC_NPROCESSORS_CONF) - 1);
 }
 
-static int pci_make_cpus(int dirfd)
+static int pci_make_cpus(int dirfd, uint32_t k)
 {
 	uint32_t map[MAX_CPUS / 32] = { 0 };
-	char list[CPULIST_MAX], text[MAX_CPUS / 32 * 9 + 1];
+	char list[CPULIST_MAX], text[MAX_CPUS / 32 * 9 + 1], path[128];
 	unsigned int bits, word;
 	int n, ret;
 
@@ -159,25 +162,27 @@ static int pci_make_cpus(int dirfd)
 	memset(map, 0, sizeof(map));
 	cpus_list("/sys/devices/system/cpu/online", list);
 	cpus_parse(list, map);
-	ret = pci_put(dirfd, "local_cpulist", list);
+	tree_expand(path, sizeof(path), TREE_PCI "/local_cpulist", k);
+	ret = tree_put(dirfd, path, list, 0444);
 	word = (bits - 1) / 32;
 	n = sprintf(text, "%0*x", (int)((bits - 1) % 32 / 4 + 1), map[word]);
 	while (word-- > 0)
 		n += sprintf(text + n, ",%08x", map[word]);
 	strcpy(text + n, "\n");
-	return ret ? ret : pci_put(dirfd, "local_cpus", text);
+	tree_expand(path, sizeof(path), TREE_PCI "/local_cpus", k);
+	return ret ? ret : tree_put(dirfd, path, text, 0444);
 }
 
-int tree_make_pci(struct urxe_fabric *f, int dirfd)
+int tree_make_pci(struct urxe_fabric *f, int dirfd, uint32_t k)
 {
 	unsigned int i;
 	int ret = 0;
 
 	for (i = 0; i < sizeof(files) / sizeof(*files) && !ret; i++)
-		ret = pci_put(dirfd, files[i].name, files[i].text);
+		ret = pci_put(dirfd, k, files[i].name, files[i].text);
 	if (!ret)
-		ret = pci_make_ids(f->dev, dirfd);
+		ret = pci_make_ids(f->dev, dirfd, k);
 	if (!ret)
-		ret = pci_make_config(f->dev, dirfd);
-	return ret ? ret : pci_make_cpus(dirfd);
+		ret = pci_make_config(f->dev, dirfd, k);
+	return ret ? ret : pci_make_cpus(dirfd, k);
 }

@@ -22,33 +22,40 @@
 
 #include "tree.h"
 
-#define TREE_VERSION "5\n" /* increment when files change */
+#define TREE_VERSION "6\n" /* increment when files change */
 #define VERSION_FILE "sys/version"
 #define ASIDE "tree." /* temporary directory: + process id + thread */
 
 /* The PCI function, relative to a directory such as sys/class/infiniband. */
 #define CLASS_TO_PCI "../../devices/pci" TREE_PCI_BUS "/" TREE_PCI_NAME
 
-/* Files with constant contents. */
-static const struct {
+struct tree_file {
 	const char *path, *text;
-} files[] = {
+};
+
+/* Files with constant contents. */
+static const struct tree_file files[] = {
 	{ "sys/class/infiniband_verbs/abi_version", "6\n" },
 	{ "sys/class/infiniband_mad/abi_version", "5\n" },
 	{ "sys/class/misc/rdma_cm/abi_version", "4\n" },
 	{ "sys/class/misc/rdma_cm/dev", "10:60001\n" },
+	{ NULL, NULL },
+};
+
+/* Those of each device. */
+static const struct tree_file device_files[] = {
 	{ TREE_UVERBS "/abi_version", "1\n" },
-	{ TREE_UVERBS "/dev", "231:60000\n" },
-	{ TREE_UVERBS "/ibdev", URXE_DEVICE_NAME "\n" },
+	{ TREE_UVERBS "/dev", TREE_DEV_NUMBER "\n" },
+	{ TREE_UVERBS "/ibdev", TREE_DEVICE "\n" },
 	{ TREE_UVERBS "/uevent",
-	  "MAJOR=231\nMINOR=60000\nDEVNAME=infiniband/" URXE_UVERBS_NAME
+	  "MAJOR=231\nMINOR=6000#\nDEVNAME=infiniband/" TREE_UVERBS_NAME
 	  "\nDEVMODE=0666\n" },
 	{ TREE_IBDEV "/board_id", "urxe\n" },
 	{ TREE_IBDEV "/hca_type", "urxe\n" },
 	{ TREE_IBDEV "/hw_rev", "1\n" },
 	{ TREE_IBDEV "/node_desc", "urxe: RDMA in user space\n" },
 	{ TREE_IBDEV "/node_type", "1: CA\n" },
-	{ TREE_IBDEV "/uevent", "NAME=" URXE_DEVICE_NAME "\n" },
+	{ TREE_IBDEV "/uevent", "NAME=" TREE_DEVICE "\n" },
 	{ TREE_PORT "cap_mask", "0x00010000\n" },
 	{ TREE_PORT "lid", "0x0\n" },
 	{ TREE_PORT "lid_mask_count", "0\n" },
@@ -57,17 +64,24 @@ static const struct {
 	{ TREE_PORT "rate", "200 Gb/sec (4X HDR)\n" },
 	{ TREE_PORT "sm_lid", "0x0\n" },
 	{ TREE_PORT "sm_sl", "0\n" },
+	{ NULL, NULL },
 };
 
-static const struct {
-	const char *path, *target;
-} links[] = {
-	{ "sys/class/infiniband/" URXE_DEVICE_NAME,
-	  CLASS_TO_PCI "/infiniband/" URXE_DEVICE_NAME },
-	{ "sys/class/infiniband_verbs/" URXE_UVERBS_NAME,
-	  CLASS_TO_PCI "/infiniband_verbs/" URXE_UVERBS_NAME },
+/* Symbolic links: path and target. */
+static const struct tree_file links[] = {
 	{ "sys/class/pci_bus/" TREE_PCI_BUS,
 	  "../../devices/pci" TREE_PCI_BUS "/pci_bus/" TREE_PCI_BUS },
+	{ TREE_PCI_ROOT "/pci_bus/" TREE_PCI_BUS "/device",
+	  "../../../pci" TREE_PCI_BUS },
+	{ NULL, NULL },
+};
+
+/* Those of each device. */
+static const struct tree_file device_links[] = {
+	{ "sys/class/infiniband/" TREE_DEVICE,
+	  CLASS_TO_PCI "/infiniband/" TREE_DEVICE },
+	{ "sys/class/infiniband_verbs/" TREE_UVERBS_NAME,
+	  CLASS_TO_PCI "/infiniband_verbs/" TREE_UVERBS_NAME },
 	{ "sys/bus/pci/devices/" TREE_PCI_NAME, "../" CLASS_TO_PCI },
 	{ "sys/bus/pci/drivers/urxe/" TREE_PCI_NAME, "../../" CLASS_TO_PCI },
 	{ TREE_IBDEV "/subsystem", "../../../../../class/infiniband" },
@@ -76,9 +90,8 @@ static const struct {
 	{ TREE_UVERBS "/device", "../../../" TREE_PCI_NAME },
 	{ TREE_PCI "/subsystem", "../../../bus/pci" },
 	{ TREE_PCI "/driver", "../../../bus/pci/drivers/urxe" },
-	{ TREE_PCI_ROOT "/pci_bus/" TREE_PCI_BUS "/device",
-	  "../../../pci" TREE_PCI_BUS },
-	{ "dev/char/231:60000", "../infiniband/" URXE_UVERBS_NAME },
+	{ "dev/char/" TREE_DEV_NUMBER, "../infiniband/" TREE_UVERBS_NAME },
+	{ NULL, NULL },
 };
 
 void tree_own_name(char name[48], const char *what)
@@ -142,21 +155,43 @@ int tree_put_bytes(int dirfd, const char *path, const void *data, size_t len,
 	return ret;
 }
 
-static int tree_make_identity(struct urxe_fabric *f, int dirfd)
+void tree_expand(char *out, size_t room, const char *in, uint32_t k)
 {
-	const uint64_t g = f->dev->hca[0].node_guid;
+	const size_t n = strnlen(in, room - 1);
+	char *p = out;
+
+	memcpy(out, in, n);
+	out[n] = 0;
+	while ((p = strchr(p, '#')))
+		*p++ = (char)('0' + k);
+}
+
+int tree_put_of(int dirfd, uint32_t k, const char *path, const char *text,
+		mode_t mode)
+{
+	char own_path[TREE_PATH_MAX], own_text[256];
+
+	tree_expand(own_path, sizeof(own_path), path, k);
+	tree_expand(own_text, sizeof(own_text), text, k);
+	return tree_put(dirfd, own_path, own_text, mode);
+}
+
+static int tree_make_identity(struct urxe_fabric *f, int dirfd, uint32_t k)
+{
+	const uint64_t g = f->dev->hca[k].node_guid;
 	char text[64];
 	int ret;
 
 	snprintf(text, sizeof(text), "%04x:%04x:%04x:%04x\n",
 		 (unsigned int)(g >> 48), (unsigned int)(g >> 32 & 0xffff),
 		 (unsigned int)(g >> 16 & 0xffff), (unsigned int)(g & 0xffff));
-	ret = tree_put(dirfd, TREE_IBDEV "/node_guid", text, 0444);
+	ret = tree_put_of(dirfd, k, TREE_IBDEV "/node_guid", text, 0444);
 	if (!ret)
-		ret = tree_put(dirfd, TREE_IBDEV "/sys_image_guid", text, 0444);
+		ret = tree_put_of(dirfd, k, TREE_IBDEV "/sys_image_guid", text,
+				  0444);
 	snprintf(text, sizeof(text), "%.15s\n", f->dev->fw_ver);
 	if (!ret)
-		ret = tree_put(dirfd, TREE_IBDEV "/fw_ver", text, 0444);
+		ret = tree_put_of(dirfd, k, TREE_IBDEV "/fw_ver", text, 0444);
 	return ret;
 }
 
@@ -177,37 +212,67 @@ static int tree_make_cdev(int dirfd, const char *path, off_t size)
 	return ret;
 }
 
-static int tree_fill(struct urxe_fabric *f, int dirfd)
+/* Create files of @list, of device @k: 0, or -errno. */
+static int tree_make_files(int dirfd, const struct tree_file *list, uint32_t k)
 {
-	unsigned int i;
+	int ret = 0;
+
+	for (; list->path && !ret; list++)
+		ret = tree_put_of(dirfd, k, list->path, list->text, 0444);
+	return ret;
+}
+
+static int tree_make_links(int dirfd, const struct tree_file *list, uint32_t k)
+{
+	char path[TREE_PATH_MAX], target[TREE_PATH_MAX];
 	int ret;
 
-	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
-		ret = tree_put(dirfd, files[i].path, files[i].text, 0444);
+	for (; list->path; list++) {
+		tree_expand(path, sizeof(path), list->path, k);
+		tree_expand(target, sizeof(target), list->text, k);
+		ret = dir_make_parents(dirfd, path);
 		if (ret)
 			return ret;
+		if (symlinkat(target, dirfd, path))
+			return -errno;
 	}
-	ret = tree_make_identity(f, dirfd);
+	return 0;
+}
+
+static int tree_fill_device(struct urxe_fabric *f, int dirfd, uint32_t k)
+{
+	char cdev[64];
+	int ret;
+
+	tree_expand(cdev, sizeof(cdev), "dev/infiniband/" TREE_UVERBS_NAME, k);
+	ret = tree_make_files(dirfd, device_files, k);
 	if (!ret)
-		ret = tree_make_pci(f, dirfd);
+		ret = tree_make_identity(f, dirfd, k);
 	if (!ret)
-		ret = tree_make_counters(dirfd);
+		ret = tree_make_pci(f, dirfd, k);
 	if (!ret)
-		ret = tree_make_cdev(dirfd, "dev/infiniband/" URXE_UVERBS_NAME,
-				     TREE_CDEV_SIZE);
+		ret = tree_make_counters(dirfd, k);
+	if (!ret)
+		ret = tree_make_cdev(dirfd, cdev, TREE_CDEV_SIZE + (off_t)k);
+	return ret ? ret : tree_make_links(dirfd, device_links, k);
+}
+
+static int tree_fill(struct urxe_fabric *f, int dirfd)
+{
+	uint32_t k;
+	int ret;
+
+	ret = tree_make_files(dirfd, files, 0);
+	for (k = 0; k < f->hcas && !ret; k++)
+		ret = tree_fill_device(f, dirfd, k);
 	if (!ret)
 		ret = tree_make_cdev(dirfd, "dev/infiniband/rdma_cm",
 				     TREE_CM_SIZE);
+	if (!ret)
+		ret = tree_make_links(dirfd, links, 0);
 	if (ret)
 		return ret;
-	for (i = 0; i < sizeof(links) / sizeof(*links); i++) {
-		ret = dir_make_parents(dirfd, links[i].path);
-		if (ret)
-			return ret;
-		if (symlinkat(links[i].target, dirfd, links[i].path))
-			return -errno;
-	}
-	tree_write_gids(f, dirfd);
+	tree_write_gids(f, dirfd, true);
 	/* last: a tree without this file is incomplete */
 	return tree_put(dirfd, VERSION_FILE, TREE_VERSION, 0444);
 }

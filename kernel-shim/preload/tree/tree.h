@@ -7,7 +7,7 @@
  * counters.
  *
  *	tree.c	files that do not change, and publication of the tree
- *	pci.c	the PCI function
+ *	pci.c	the PCI functions
  *	gids.c	GIDs, port state, network interface, counters
  *	host.c	directories merged with those of the host
  */
@@ -21,13 +21,23 @@
 #include "fabric/fabric.h"
 
 #define TREE_PATH_MAX 600 /* length of a path into the tree, with its NUL */
-/* The PCI function of the device, which no real machine has: pci.c */
+/*
+ * The paths of a device.  '#' stands for its number, one digit, also in the
+ * contents of its files; tree_expand() inserts it.
+ */
+#define TREE_DEVICE URXE_DEVICE_NAME "#"
+#define TREE_UVERBS_NAME URXE_UVERBS_NAME "100#"
+#define TREE_DEV_NUMBER "231:6000#"
+static_assert(URXE_MAX_HCA <= 10 && URXE_DEV_INDEX == 1000 &&
+		      URXE_DEV_MAJOR == 231 && URXE_DEV_MINOR == 60000,
+	      "the names above are those of each device");
+/* PCI functions, which no real machine has: pci.c */
 #define TREE_PCI_BUS "7578:ff"
-#define TREE_PCI_NAME TREE_PCI_BUS ":00.0"
+#define TREE_PCI_NAME TREE_PCI_BUS ":0#.0"
 #define TREE_PCI_ROOT "sys/devices/pci" TREE_PCI_BUS
 #define TREE_PCI TREE_PCI_ROOT "/" TREE_PCI_NAME
-#define TREE_IBDEV TREE_PCI "/infiniband/" URXE_DEVICE_NAME
-#define TREE_UVERBS TREE_PCI "/infiniband_verbs/" URXE_UVERBS_NAME
+#define TREE_IBDEV TREE_PCI "/infiniband/" TREE_DEVICE
+#define TREE_UVERBS TREE_PCI "/infiniband_verbs/" TREE_UVERBS_NAME
 #define TREE_PORT TREE_IBDEV "/ports/1/"
 
 /*
@@ -63,9 +73,18 @@ int tree_put_bytes(int dirfd, const char *path, const void *data, size_t len,
 int tree_link(int dirfd, const char *path, const char *to);
 /* Return true if the contents of the file are @text (at most 31 bytes). */
 bool tree_has(int dirfd, const char *path, const char *text);
-/* Create the files of the PCI function: 0, or -errno. */
-int tree_make_pci(struct urxe_fabric *f, int dirfd);
-/* Write all files for GIDs, port state and interface, then the stamp. */
-void tree_write_gids(struct urxe_fabric *f, int dirfd);
-/* Create the files of all counters: 0, or -errno. */
-int tree_make_counters(int dirfd);
+/* Copy a path or text of device @k (see TREE_DEVICE). */
+void tree_expand(char *out, size_t room, const char *in, uint32_t k);
+/* tree_put() for a file of device @k, whose path and text are expanded. */
+int tree_put_of(int dirfd, uint32_t k, const char *path, const char *text,
+		mode_t mode);
+/* Create the files of the PCI function of device @k: 0, or -errno. */
+int tree_make_pci(struct urxe_fabric *f, int dirfd, uint32_t k);
+/*
+ * Write the files for port states, and for GIDs and interface of device 0,
+ * then the stamp.  @all: also those of the other devices, whose GIDs do not
+ * change.
+ */
+void tree_write_gids(struct urxe_fabric *f, int dirfd, bool all);
+/* Create the files of all counters of device @k: 0, or -errno. */
+int tree_make_counters(int dirfd, uint32_t k);

@@ -40,7 +40,7 @@ static const struct {
 	{ "/sys/bus/pci/drivers/urxe", OURS },
 	{ "/" TREE_PCI_ROOT, OURS },
 	{ "/dev/infiniband", CLASS },
-	{ "/dev/char/231:60000", OURS },
+	{ "/dev/char/" TREE_DEV_NUMBER, OURS },
 	{ "/sys/class/misc/rdma_cm", OURS },
 };
 #define PREFIXES (sizeof(prefixes) / sizeof(*prefixes))
@@ -70,6 +70,19 @@ static bool redirect_squeeze(const char *in, char *out, size_t room)
 	return !*in;
 }
 
+/*
+ * Return whether @path begins with a prefix of @n bytes, in which '#' is a
+ * digit.
+ */
+static bool path_begins(const char *path, const char *prefix, size_t n)
+{
+	for (; n && (*path == *prefix ||
+		     (*prefix == '#' && *path >= '0' && *path <= '9'));
+	     n--, path++, prefix++)
+		;
+	return !n;
+}
+
 /* Return the index of the prefix that @path is under, or -1. */
 static int redirect_prefix(const char *path)
 {
@@ -78,7 +91,7 @@ static int redirect_prefix(const char *path)
 
 	for (i = 0; i < PREFIXES; i++) {
 		n = strlen(prefixes[i].path);
-		if (!strncmp(path, prefixes[i].path, n) &&
+		if (path_begins(path, prefixes[i].path, n) &&
 		    (path[n] == '/' || !path[n]))
 			return (int)i;
 	}

@@ -2,6 +2,7 @@
 /* Special files of the private tree: see special.h. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/sysmacros.h>
@@ -11,11 +12,14 @@
 #include "preload/ucma/ucma.h"
 #include "special.h"
 
-/* The placeholder of the verbs device */
-static bool stat_is_cdev(const struct stat *st)
+/* The number of the verbs device whose placeholder this is, or -1 */
+static int stat_device(const struct stat *st)
 {
-	return st->st_mode == TREE_CDEV_MODE && st->st_size == TREE_CDEV_SIZE &&
-	       shim_has_file(st);
+	return st->st_mode == TREE_CDEV_MODE && st->st_size >= TREE_CDEV_SIZE &&
+			       st->st_size < TREE_CDEV_SIZE + URXE_MAX_HCA &&
+			       shim_has_file(st) ?
+		       (int)(st->st_size - TREE_CDEV_SIZE) :
+		       -1;
 }
 
 /* The placeholder of /dev/infiniband/rdma_cm, or the FIFO of a channel */
@@ -51,19 +55,22 @@ static int special_open_result(int fd, const char *failure, int flags)
 	return fd;
 }
 
-static int special_open_context(int flags)
+static int special_open_context(uint32_t k, int flags)
 {
 	struct urxe_fabric *f = shim_fabric();
+	char failure[32];
 	int fd;
 
 	if (!f)
 		return -ENODEV;
 	fabric_why_clear();
-	fd = fabric_context_open(f, 0);
+	fd = fabric_context_open(f, k);
 	/* fabrics of killed jobs may use the memory: remove them */
 	if (fd == -ENOMEM && fabric_sweep(f->dir, true, NULL))
-		fd = fabric_context_open(f, 0);
-	return special_open_result(fd, "cannot open " URXE_DEVICE_NAME, flags);
+		fd = fabric_context_open(f, k);
+	snprintf(failure, sizeof(failure), "cannot open " URXE_DEVICE_NAME "%u",
+		 k);
+	return special_open_result(fd, failure, flags);
 }
 
 static int special_open_channel(int flags)
@@ -85,7 +92,7 @@ int special_watch(const char *path)
 
 int special_open(int fd, int flags)
 {
-	int saved, ret = fd;
+	int saved, device, ret = fd;
 	struct stat st;
 
 	if (fd < 0 || flags & (O_PATH | O_DIRECTORY))
@@ -95,9 +102,10 @@ int special_open(int fd, int flags)
 		shim_leave(saved);
 		return fd;
 	}
-	if (stat_is_cdev(&st)) {
+	device = stat_device(&st);
+	if (device >= 0) {
 		close(fd);
-		ret = special_open_context(flags);
+		ret = special_open_context((uint32_t)device, flags);
 	} else if (stat_is_cm(&st)) {
 		close(fd);
 		ret = special_open_channel(flags);
@@ -119,15 +127,20 @@ int special_open(int fd, int flags)
 void special_stat(int fd, struct stat *st)
 {
 	int saved = shim_enter();
+	const int placeholder = stat_device(st);
+	int device = placeholder;
 
+	if (device < 0 && fd >= 0)
+		device = fabric_arena_device(fd, st);
 	if (stat_is_unreadable(st)) {
 		st->st_mode = S_IFREG | 0444;
-	} else if (stat_is_cdev(st) || (fd >= 0 && fabric_is_arena(fd, st))) {
+	} else if (device >= 0) {
 		/* keep the size of an arena: the provider checks it */
-		if (st->st_size == TREE_CDEV_SIZE)
+		if (placeholder >= 0)
 			st->st_size = 0;
 		st->st_mode = S_IFCHR | 0666;
-		st->st_rdev = makedev(URXE_DEV_MAJOR, URXE_DEV_MINOR);
+		st->st_rdev = makedev(URXE_DEV_MAJOR,
+				      URXE_DEV_MINOR + (unsigned int)device);
 		st->st_blocks = 0;
 	} else if (stat_is_cm(st)) {
 		st->st_mode = S_IFCHR | 0666;
