@@ -166,12 +166,44 @@ static void warn_substitute(const char *dir)
 		fail(0, "%s and is not used: the fabric is %s", by, dir);
 }
 
+/*
+ * Check that the fabric, if it exists, has the number of devices that is
+ * requested, and that the wire is off if there are several.
+ */
+static int check_devices(const char *dir)
+{
+	const char *wire = getenv("URXE_WIRE");
+	struct urxe_fabric *f;
+	uint32_t want, n;
+
+	if (hcas_by_env(&want))
+		return fail(1, "%s", fabric_why());
+	n = want ? want : 1;
+	if (!fabric_open(dir, false, &f)) {
+		n = f->hcas;
+		fabric_close(f);
+	}
+	if (want && want != n)
+		return fail(
+			1,
+			"--devices %u: the fabric %s has %u device%s; choose another one by --fabric, or remove it by urxe rm when no process uses it",
+			want, strrchr(dir, '/') + 1, n, n == 1 ? "" : "s");
+	if (n > 1 && wire && *wire)
+		return fail(
+			1,
+			"--wire needs a fabric with one device, and the fabric %s has %u",
+			strrchr(dir, '/') + 1, n);
+	return 0;
+}
+
 int set_environment(const char *fabric, bool host)
 {
 	char preload[4096], provider_dir[4096], dir[256];
 	int ret;
 
 	ret = choose_fabric(fabric, dir);
+	if (!ret)
+		ret = check_devices(dir);
 	if (ret)
 		return ret;
 	warn_substitute(dir);
@@ -408,10 +440,11 @@ const struct command command_run = {
 	.name = "run",
 	.run = cmd_run,
 	.operands = "[--] [COMMAND [ARGUMENT...]]",
-	.what = "Run COMMAND, or a shell, with the RDMA device urxe0.",
+	.what = "Run COMMAND, or a shell, with the RDMA device urxe0, or several devices.",
 	.options = options,
 	.examples = "  urxe run ibv_devinfo\n"
 		    "  urxe run --fabric test\n"
+		    "  urxe run --devices 4 -- ./my-test\n"
 		    "  urxe run ib_write_bw -R & urxe run ib_write_bw -R localhost\n"
 		    "  urxe run --check --exitcode 9 --adversary=hardware,sweep:60 -- ./my-test\n"
 		    "  urxe run --timeout 2m --fault wr:nth=100:RETRY_EXC_ERR -- ./my-test\n"

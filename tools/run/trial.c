@@ -390,10 +390,24 @@ int trial_run(struct trial *t, char **argv)
 	return ret ? ret : ending_pass_on(&e);
 }
 
+static int set_devices(const char *value)
+{
+	uint32_t n;
+
+	setenv("URXE_DEVICES", value, 1);
+	if (!hcas_by_env(&n) && n)
+		return 0;
+	return fail(EXIT_USAGE,
+		    "--devices: \"%s\" is not a number of devices: 1 to %d",
+		    value, URXE_MAX_HCA);
+}
+
 int trial_option(struct trial *t, struct device_options *device,
 		 struct record_options *record, int c, const char *value)
 {
 	switch (c) {
+	case 'D':
+		return set_devices(value) ? EXIT_USAGE : TRIAL_CHOSEN;
 	case 'f':
 		device->fabric = value;
 		return TRIAL_CHOSEN;

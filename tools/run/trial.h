@@ -16,6 +16,8 @@
 /* clang-format off */
 #define DEVICE_OPTIONS							\
 	OPTION_HEADING("Device"),					\
+	{ 'D', "devices", "N", "number of devices, urxe0 to urxe(N-1), of a " \
+	  "fabric that is created: 1 to 8", "$URXE_DEVICES or 1" },	\
 	{ 'f', "fabric", "NAME", "programs in the same fabric reach each " \
 	  "other; it is created if needed", "$URXE_FABRIC or default" },	\
 	{ 'H', "with-host-devices", NULL, "show the RDMA devices of the host " \

@@ -65,8 +65,12 @@ static void row_measure(const struct top *t, struct top_row *r)
 
 double top_counter(const struct top *t, enum urxe_counter which)
 {
-	const uint64_t n = counter_read(t->now->dev, 0, which) -
-			   counter_read(t->before->dev, 0, which);
+	uint64_t n = 0;
+	uint32_t k;
+
+	for (k = 0; k < dev_hcas(t->now->dev); k++)
+		n += counter_read(t->now->dev, k, which) -
+		     counter_read(t->before->dev, k, which);
 
 	return t->seconds > 0 && (int64_t)n > 0 ? (double)n / t->seconds : 0;
 }

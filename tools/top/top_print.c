@@ -19,9 +19,24 @@ static const char *fabric_name(const struct top *t)
 	return slash ? slash + 1 : t->dir;
 }
 
-static bool port_is_up(const struct view *v)
+static const char *port_word(const struct urxe_hca *hca)
 {
-	return hca_is_up(&v->dev->hca[0]);
+	return hca_is_up(hca) ? "ACTIVE" : "DOWN";
+}
+
+/* "ports ACTIVE, DOWN", in the order of the devices. */
+static const char *ports_words(const struct view *v)
+{
+	static char text[16 + 8 * URXE_MAX_HCA];
+	const uint32_t hcas = dev_hcas(v->dev);
+	uint32_t k;
+	int n;
+
+	n = snprintf(text, sizeof(text), hcas > 1 ? "ports " : "port ");
+	for (k = 0; k < hcas; k++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%s",
+			      k ? ", " : "", port_word(&v->dev->hca[k]));
+	return text;
 }
 
 /*
@@ -120,11 +135,10 @@ static void page_head(struct page *p, const struct top *t)
 
 	page_line(
 		p,
-		"urxe top: fabric %s, port %s; %u QP%s, %u CQ%s, %u context%s; %s of %sB device memory",
-		fabric_name(t), port_is_up(v) ? "ACTIVE" : "DOWN", v->qps,
-		plural(v->qps), v->cqs, plural(v->cqs), v->ctxs,
-		plural(v->ctxs), scaled((double)v->dm_bytes),
-		scaled((double)v->dev->dm_bytes));
+		"urxe top: fabric %s, %s; %u QP%s, %u CQ%s, %u context%s; %s of %sB device memory",
+		fabric_name(t), ports_words(v), v->qps, plural(v->qps), v->cqs,
+		plural(v->cqs), v->ctxs, plural(v->ctxs),
+		scaled((double)v->dm_bytes), scaled((double)v->dev->dm_bytes));
 	page_line(
 		p,
 		"%s packets/s, %sB/s, %s RNR NAKs/s, %s timeouts/s; %u stalled",
@@ -200,6 +214,9 @@ static void json_qp(struct json *j, const struct top *t,
 
 	json_open(j, NULL, '{');
 	json_put_number(j, "qpn", q->qpn);
+	if (dev_hcas(t->now->dev) > 1)
+		json_put_number(j, "device",
+				hca_index(t->now->dev, view_hca(t->now, q)));
 	json_put_process(j, &q->process);
 	json_put_bool(j, "alive", q->ctx->alive);
 	json_put_string(j, "type", type_word(load_relaxed(&q->sh.type)));
@@ -246,10 +263,17 @@ static void json_cq(struct json *j, const struct view_cq *q)
 static void json_fabric(struct json *j, const struct top *t)
 {
 	const struct view *v = t->now;
+	uint32_t k;
 
 	json_put_string(j, "urxe", URXE_VERSION);
 	json_put_string(j, "fabric", fabric_name(t));
-	json_put_string(j, "port", port_is_up(v) ? "ACTIVE" : "DOWN");
+	json_put_string(j, "port", port_word(&v->dev->hca[0]));
+	if (dev_hcas(v->dev) > 1) {
+		json_open(j, "ports", '[');
+		for (k = 0; k < dev_hcas(v->dev); k++)
+			json_put_string(j, NULL, port_word(&v->dev->hca[k]));
+		json_close(j, ']');
+	}
 	json_put_double(j, "seconds", t->seconds);
 	json_put_double(j, "packets_per_second",
 			top_counter(t, URXE_CNT_XMIT_PACKETS));

@@ -93,6 +93,8 @@ void stall_append(struct stall *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void stall_ends(struct stall *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Append that the port of device @k is down, and what ends that. */
+void stall_port_down(struct stall *s, const struct view *v, uint32_t k);
 /*
  * "PID 4711 (server)". The text is valid until the fourth call after this
  * one.

@@ -174,16 +174,32 @@ static void answer_of_peer(struct stall *s, const struct view *v,
 	answer_of_connected(s, v, q, peer);
 }
 
+/*
+ * Return the device whose port is down, that of the QP or that of its peer
+ * (NULL: unknown), or -1.
+ */
+static int port_down_of(const struct view *v, const struct view_qp *q,
+			const struct view_qp *peer)
+{
+	const uint32_t own = hca_index(v->dev, view_hca(v, q));
+	uint32_t other = peer ? hca_index(v->dev, view_hca(v, peer)) : own;
+
+	if (!hca_is_up(&v->dev->hca[own]))
+		return (int)own;
+	return hca_is_up(&v->dev->hca[other]) ? -1 : (int)other;
+}
+
 static void wait_for_answer(struct stall *s, const struct view *v,
 			    const struct view_qp *q)
 {
 	const uint32_t dest = qp_dest(q);
 	const struct view_qp *peer = view_qp(v, dest);
 
-	if (!hca_is_up(&v->dev->hca[0])) {
+	const int down = port_down_of(v, q, peer);
+
+	if (down >= 0) {
 		s->kind = "port-down";
-		stall_append(s, "for a response: the port is down");
-		stall_ends(s, "urxe port up");
+		stall_port_down(s, v, (uint32_t)down);
 		return;
 	}
 	stall_append(s, "for a response of QP 0x%x", dest);

@@ -182,8 +182,7 @@ void stall_of_wire(struct stall *s, const struct view *v,
 
 	if (!hca_is_up(&v->dev->hca[0])) {
 		s->kind = "port-down";
-		stall_append(s, "for a response: the port is down");
-		stall_ends(s, "urxe port up");
+		stall_port_down(s, v, 0);
 		return;
 	}
 	if (rnr) {

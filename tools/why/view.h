@@ -101,6 +101,13 @@ struct view *view_take(const char *dir, bool quiet);
 void view_free(struct view *v);
 
 const struct view_qp *view_qp(const struct view *v, uint32_t qpn);
+/* The device of a QP. */
+static inline struct urxe_hca *view_hca(const struct view *v,
+					const struct view_qp *q)
+{
+	return hca_of_ctx(v->dev, q->ctx->slot);
+}
+
 const struct view_cq *view_cq(const struct view *v, const struct view_ctx *c,
 			      uint32_t index);
 /*
