@@ -54,9 +54,10 @@ bool cm_addr_loopback(const union cm_addr *a)
 	return addr_is(a, 127, 1);
 }
 
-bool cm_addr_any(const union cm_addr *a)
+bool cm_addr_any(const struct urxe_dev *dev, const union cm_addr *a)
 {
-	return cm_addr_zero(a) || cm_addr_loopback(a);
+	return cm_addr_zero(a) ||
+	       (cm_addr_loopback(a) && !cm_addr_device(dev, a));
 }
 
 bool cm_addr_same(const union cm_addr *a, const union cm_addr *b)
@@ -133,18 +134,17 @@ void cm_addr_raw(const union cm_addr *a, uint8_t gid[16])
 }
 
 /*
- * Look up @raw among the RoCE v2 entries of the GID table.  RoCE v2 is the
- * kernel's default for rdma_cm connections.
+ * Look up @raw among the RoCE v2 entries of the GID table of device @k.
+ * RoCE v2 is the kernel's default for rdma_cm connections.
  */
-static bool gid_find(const struct urxe_dev *dev, const uint8_t raw[16],
-		     uint32_t *index)
+static bool gid_find_in(const struct urxe_hca *hca, const uint8_t raw[16],
+			uint32_t *index)
 {
 	struct urxe_gid g;
 	uint32_t i;
 
 	for (i = GID_PORT; i < URXE_MAX_GID; i += 2) {
-		if (fabric_get_gid(&dev->hca[0], i, &g) &&
-		    !memcmp(g.raw, raw, 16)) {
+		if (fabric_get_gid(hca, i, &g) && !memcmp(g.raw, raw, 16)) {
 			*index = i;
 			return true;
 		}
@@ -152,28 +152,56 @@ static bool gid_find(const struct urxe_dev *dev, const uint8_t raw[16],
 	return false;
 }
 
+/* Look up @raw in the tables of all devices. */
+static bool gid_find(const struct urxe_dev *dev, const uint8_t raw[16],
+		     uint32_t *index, uint32_t *device)
+{
+	for (*device = 0; *device < dev_hcas(dev); ++*device)
+		if (gid_find_in(&dev->hca[*device], raw, index))
+			return true;
+	return false;
+}
+
+uint32_t cm_addr_device(const struct urxe_dev *dev, const union cm_addr *a)
+{
+	uint32_t index, device;
+	uint8_t raw[16];
+
+	/* with one device, addresses need not be compared */
+	if (dev_hcas(dev) == 1)
+		return 0;
+	cm_addr_raw(a, raw);
+	return gid_find(dev, raw, &index, &device) ? device : 0;
+}
+
 bool cm_addr_known(const struct urxe_dev *dev, const union cm_addr *a)
 {
+	uint32_t index, device;
 	uint8_t raw[16];
-	uint32_t index;
 
 	cm_addr_raw(a, raw);
-	return gid_find(dev, raw, &index);
+	return gid_find(dev, raw, &index, &device);
+}
+
+uint32_t cm_default_gid(const struct urxe_hca *hca, uint8_t gid[16])
+{
+	struct urxe_gid g;
+
+	if (fabric_get_gid(hca, GID_PORT, &g))
+		memcpy(gid, g.raw, 16);
+	return GID_PORT;
 }
 
 uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
 		     uint8_t gid[16])
 {
-	struct urxe_gid g;
-	uint32_t index;
+	uint32_t index, device;
 
 	cm_addr_raw(a, gid);
-	if (gid_find(dev, gid, &index))
+	if (gid_find(dev, gid, &index, &device))
 		return index;
 	/* no entry (for example 127.0.0.1): use the port's default GID */
-	if (fabric_get_gid(&dev->hca[0], GID_PORT, &g))
-		memcpy(gid, g.raw, 16);
-	return GID_PORT;
+	return cm_default_gid(&dev->hca[0], gid);
 }
 
 void cm_fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,

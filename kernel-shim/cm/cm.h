@@ -292,8 +292,13 @@ void cm_event_rebuild(struct cm *cm);
 size_t cm_addr_size(const union cm_addr *a);
 bool cm_addr_zero(const union cm_addr *a); /* the wildcard */
 bool cm_addr_loopback(const union cm_addr *a);
-/* Wildcard or loopback: the address names no interface. */
-bool cm_addr_any(const union cm_addr *a);
+/*
+ * Wildcard or loopback: the address names no interface.  The loopback
+ * addresses of devices other than device 0 (127.0.0.2, ...) do.
+ */
+bool cm_addr_any(const struct urxe_dev *dev, const union cm_addr *a);
+/* The device that has the address; device 0 for an address of none. */
+uint32_t cm_addr_device(const struct urxe_dev *dev, const union cm_addr *a);
 /* Compare family and address, not ports. */
 bool cm_addr_same(const union cm_addr *a, const union cm_addr *b);
 uint16_t cm_addr_port(const union cm_addr *a); /* host order */
@@ -303,11 +308,14 @@ void cm_addr_set_loopback(union cm_addr *a);
 void cm_addr_raw(const union cm_addr *a, uint8_t gid[16]);
 /*
  * Store the GID for an address and return its index in the GID table (RoCE
- * v2).  An address without an entry gets the port's default GID.
+ * v2), that of cm_addr_device().  An address without an entry gets the default
+ * GID of the port.
  */
 uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
 		     uint8_t gid[16]);
-/* Return whether the address has a RoCE v2 entry in the GID table. */
+/* Store the link-local GID of a port, and return its index (RoCE v2). */
+uint32_t cm_default_gid(const struct urxe_hca *hca, uint8_t gid[16]);
+/* Return whether the address has a RoCE v2 entry in a GID table. */
 bool cm_addr_known(const struct urxe_dev *dev, const union cm_addr *a);
 
 /* Fill in the attributes of an AH from @id's source GID to @gid. */
@@ -346,7 +354,7 @@ uint64_t cm_service_id(const struct cm_id *id, const union cm_addr *a);
 
 /* resolve.c ------------------------------------------------------------ */
 
-/* Bind @id to the device, with the GID of its source address. */
+/* Bind @id to the device of its source address, with the GID of it. */
 void cm_attach(struct cm *cm, struct cm_id *id);
 /*
  * Bind @id to the device and send ADDR_RESOLVED.  id->dst is an address of
@@ -443,10 +451,10 @@ void cm_got_rep(struct cm *cm, struct cm_id *client, const struct cm_id *server,
  */
 void cm_unpark(struct cm *cm, struct cm_id *listener);
 /*
- * Return whether the port is not active.  Requests are then neither sent nor
- * received.
+ * Return whether the port of @id or that of its peer is not active.  Requests
+ * are then neither sent nor received.
  */
-bool cm_device_is_down(const struct cm *cm);
+bool cm_device_is_down(const struct cm *cm, const struct cm_id *id);
 /* Send the request of @client (CM_F_UNSENT) after the port became active. */
 void cm_send_unsent(struct cm *cm, struct cm_id *client);
 

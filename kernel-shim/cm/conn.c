@@ -23,7 +23,7 @@
  *					(not UD: a SIDR_REQ is refused);
  *					retried by cm_unpark(); UNREACHABLE
  *					after REQ_TIMEOUT_NS
- *	CM_F_UNSENT			the port is not active; sent by
+ *	CM_F_UNSENT			a port is not active; sent by
  *					cm_tick() when it is; UNREACHABLE
  *					after REQ_TIMEOUT_NS
  */
@@ -154,7 +154,7 @@ static void passive_init(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 	id->dst = client->src;
 	memcpy(id->sgid, client->dgid, sizeof(id->sgid));
 	memcpy(id->dgid, client->sgid, sizeof(id->dgid));
-	id->sgid_index = (uint8_t)cm_addr_gid(cm->f->dev, &id->src, id->sgid);
+	cm_attach(cm, id);
 	id->responder_resources = client->initiator_depth;
 	id->initiator_depth = client->responder_resources;
 	id->retry_count = client->retry_count;
@@ -283,9 +283,14 @@ static bool request_deliver(struct cm *cm, struct cm_id *client,
 	return true;
 }
 
-bool cm_device_is_down(const struct cm *cm)
+bool cm_device_is_down(const struct cm *cm, const struct cm_id *id)
 {
-	return !hca_is_up(&cm->f->dev->hca[0]);
+	const struct urxe_dev *dev = cm->f->dev;
+	const int peer = fabric_gid_owner(dev, id->dgid);
+
+	return load_acquire(
+		       &dev->path[id->device][peer < 0 ? id->device : peer]) !=
+	       URXE_PORT_ACTIVE;
 }
 
 /*
@@ -303,7 +308,7 @@ static void request_send(struct cm *cm, struct cm_id *client)
 {
 	struct cm_id *l;
 
-	if (cm_device_is_down(cm)) {
+	if (cm_device_is_down(cm, client)) {
 		request_wait_port(client);
 		return;
 	}
@@ -394,7 +399,7 @@ int cm_connect_fail(struct cm *cm, struct cm_id *id,
 	memcpy(id->private_data, p->private_data, p->private_data_len);
 	id->deadline = clock_now() + REQ_TIMEOUT_NS;
 	cm->watch = true;
-	if (!cm_device_is_down(cm))
+	if (!cm_device_is_down(cm, id))
 		cm_sent_request(cm, id);
 	return 0;
 }

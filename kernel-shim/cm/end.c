@@ -479,7 +479,7 @@ static void id_check(struct cm *cm, struct cm_id *id, uint64_t now)
 		id_expire(cm, id);
 	else if (id->flags & CM_F_HELD && !cm_recv_waits(cm, id))
 		conn_release(cm, id);
-	else if (id->flags & CM_F_UNSENT && !cm_device_is_down(cm))
+	else if (id->flags & CM_F_UNSENT && !cm_device_is_down(cm, id))
 		cm_send_unsent(cm, id);
 }
 

@@ -103,6 +103,11 @@ static void put_private(uint8_t *mad, enum mad_field private_data,
 		      cm_min(id->private_len, sizeof(id->private_data)));
 }
 
+static uint64_t ca_guid(const struct cm *cm, const struct cm_id *id)
+{
+	return cm->f->dev->hca[id->device].node_guid;
+}
+
 static void req_put_qp(uint8_t *mad, const struct cm_id *id)
 {
 	const bool xrc = id->qp_type == CM_QPT_XRC_SEND;
@@ -147,7 +152,7 @@ static void req_sent(struct cm *cm, const struct cm_id *id)
 	mad_set(mad, MAD_REQ_local_comm_id, own);
 	mad_set(mad, MAD_REQ_vendor_id, id->ece.vendor_id);
 	mad_set(mad, MAD_REQ_service_id, cm_service_id(id, &id->dst));
-	mad_set(mad, MAD_REQ_local_ca_guid, cm->f->dev->hca[0].node_guid);
+	mad_set(mad, MAD_REQ_local_ca_guid, ca_guid(cm, id));
 	mad_set(mad, MAD_REQ_remote_cm_response_timeout, CM_WIRE_TIMEOUT);
 	mad_set(mad, MAD_REQ_local_cm_response_timeout, CM_WIRE_TIMEOUT);
 	mad_set(mad, MAD_REQ_max_cm_retries, CM_WIRE_RETRIES);
@@ -204,7 +209,7 @@ void cm_sent_rep(struct cm *cm, const struct cm_id *id,
 	mad_set(mad, MAD_REP_rnr_retry_count,
 		cm_min(p->rnr_retry_count, CM_MAX_RETRIES));
 	mad_set(mad, MAD_REP_srq, xrc || p->srq);
-	mad_set(mad, MAD_REP_local_ca_guid, cm->f->dev->hca[0].node_guid);
+	mad_set(mad, MAD_REP_local_ca_guid, ca_guid(cm, id));
 	mad_set_bytes(mad, MAD_REP_private_data, 0, p->private_data,
 		      p->private_data_len);
 	send_mad(cm, id, mad);
@@ -245,9 +250,9 @@ void cm_sent_mra(struct cm *cm, const struct cm_id *id, unsigned int message)
  * information.  The sender of such a REJ may not know the peer's
  * communication ID; the kernel then finds the connection by the CA GUID.
  */
-static void rej_put_ca(struct cm *cm, uint8_t *mad)
+static void rej_put_ca(struct cm *cm, const struct cm_id *id, uint8_t *mad)
 {
-	const uint64_t guid = htobe64(cm->f->dev->hca[0].node_guid);
+	const uint64_t guid = htobe64(ca_guid(cm, id));
 
 	mad_set(mad, MAD_REJ_info_length, sizeof(guid));
 	mad_set_bytes(mad, MAD_REJ_info, 0, &guid, sizeof(guid));
@@ -265,7 +270,7 @@ static void rej_sent(struct cm *cm, const struct cm_id *id, uint64_t tid,
 	mad_set(mad, MAD_REJ_message, message);
 	mad_set(mad, MAD_REJ_reason, reason);
 	if (reason == CM_REJ_TIMEOUT)
-		rej_put_ca(cm, mad);
+		rej_put_ca(cm, id, mad);
 	mad_set_bytes(mad, MAD_REJ_private_data, 0, data, len);
 	send_mad(cm, id, mad);
 }

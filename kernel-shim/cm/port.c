@@ -75,15 +75,16 @@ static bool addr_same_scope(const union cm_addr *a, const union cm_addr *b)
  * Return 0 if @id may be bound to a port that @o owns, or the error of bind.
  * @reuse: @id has CM_F_REUSE.
  */
-static int port_conflict(const struct cm_id *id, const struct cm_id *o,
-			 bool reuse)
+static int port_conflict(const struct cm *cm, const struct cm_id *id,
+			 const struct cm_id *o, bool reuse)
 {
 	if (reuse && o->flags & CM_F_REUSE)
 		return 0;
 	if (id->flags & o->flags & CM_F_AFONLY &&
 	    id->src.sa.sa_family != o->src.sa.sa_family)
 		return 0;
-	if (cm_addr_any(&id->src) || cm_addr_any(&o->src))
+	if (cm_addr_any(cm->f->dev, &id->src) ||
+	    cm_addr_any(cm->f->dev, &o->src))
 		return -EADDRNOTAVAIL;
 	return addr_same_scope(&id->src, &o->src) ? -EADDRINUSE : 0;
 }
@@ -105,7 +106,7 @@ static int port_check(struct cm *cm, const struct cm_id *id, uint16_t ps,
 	cm_for_each_id(cm, o) {
 		if (!port_owned_by(o, ps, port) || o == id)
 			continue;
-		ret = port_conflict(id, o, reuse);
+		ret = port_conflict(cm, id, o, reuse);
 		if (ret && id_alive(cm, o))
 			return ret;
 	}
@@ -212,9 +213,10 @@ static bool listens_on_service(struct cm *cm, const struct cm_id *l,
 }
 
 /* Return whether @l listens on the destination address of @id. */
-static bool listens_on_addr(const struct cm_id *l, const struct cm_id *id)
+static bool listens_on_addr(const struct cm *cm, const struct cm_id *l,
+			    const struct cm_id *id)
 {
-	if (cm_addr_any(&l->src))
+	if (cm_addr_any(cm->f->dev, &l->src))
 		return !(l->flags & CM_F_AFONLY) ||
 		       l->src.sa.sa_family == id->dst.sa.sa_family;
 	return cm_addr_same(&l->src, &id->dst);
@@ -225,7 +227,8 @@ struct cm_id *cm_port_listener(struct cm *cm, const struct cm_id *id)
 	struct cm_id *l, *best = NULL;
 
 	cm_for_each_id(cm, l)
-		if (listens_on_service(cm, l, id) && listens_on_addr(l, id) &&
+		if (listens_on_service(cm, l, id) &&
+		    listens_on_addr(cm, l, id) &&
 		    (!best || best->order < l->order))
 			best = l;
 	return best;

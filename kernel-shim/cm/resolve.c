@@ -22,7 +22,26 @@
 void cm_attach(struct cm *cm, struct cm_id *id)
 {
 	id->flags |= CM_F_DEVICE;
+	id->device = cm_addr_device(cm->f->dev, &id->src) & 7;
 	id->sgid_index = (uint8_t)cm_addr_gid(cm->f->dev, &id->src, id->sgid);
+}
+
+static bool is_ipv4(const uint8_t gid[16])
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+
+	return !memcmp(gid, mapped, sizeof(mapped));
+}
+
+/*
+ * The GID of 127.0.0.1 may be a link-local one.  RoCE v2 then needs an IPv6
+ * address of another device as well: use its link-local GID.
+ */
+static void gids_match(struct cm *cm, struct cm_id *id)
+{
+	if (id->device && is_ipv4(id->sgid) && !is_ipv4(id->dgid))
+		id->sgid_index = (uint8_t)cm_default_gid(
+			&cm->f->dev->hca[id->device], id->sgid);
 }
 
 int cm_resolved(struct cm *cm, struct cm_id *id)
@@ -36,6 +55,7 @@ int cm_resolved(struct cm *cm, struct cm_id *id)
 		cm_addr_raw(&id->dst, id->dgid);
 	else
 		cm_addr_gid(cm->f->dev, &id->dst, id->dgid);
+	gids_match(cm, id);
 	id->cma = CMA_ADDR_RESOLVED;
 	return 0;
 }
@@ -51,9 +71,10 @@ static int remote_resolved(struct cm *cm, struct cm_id *id,
 	const union cm_addr src = id->src;
 	int ret;
 
-	if (cm_addr_any(&id->src) && id->src.sa.sa_family == CM_AF_IB) {
+	if (cm_addr_any(cm->f->dev, &id->src) &&
+	    id->src.sa.sa_family == CM_AF_IB) {
 		cm_addr_raw(wire, id->src.ib.sib_addr);
-	} else if (cm_addr_any(&id->src)) {
+	} else if (cm_addr_any(cm->f->dev, &id->src)) {
 		id->src = *wire;
 		cm_addr_set_port(&id->src, cm_addr_port(&src));
 	}

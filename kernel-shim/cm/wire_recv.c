@@ -165,7 +165,7 @@ static bool addr_from_ip(union cm_addr *a, const uint8_t raw[16], bool v4)
 		memcpy(&a->in.sin_addr, raw + 12, 4);
 	else
 		memcpy(&a->in6.sin6_addr, raw, 16);
-	return !cm_addr_any(a);
+	return !cm_addr_zero(a) && !cm_addr_loopback(a);
 }
 
 static void addr_from_gid(union cm_addr *a, const uint8_t gid[16], uint64_t sid)
@@ -323,8 +323,8 @@ static void got_req(struct cm *cm, const struct cm_message *l)
 		return;
 	}
 	/* -ENOMEM: a retransmission may succeed */
-	if (cm_device_is_down(cm) || cm_got_request(cm, &client, &err) ||
-	    err == -ENOMEM)
+	if (cm_device_is_down(cm, &client) ||
+	    cm_got_request(cm, &client, &err) || err == -ENOMEM)
 		return;
 	refuse(cm, l, comm_id,
 	       err == -ENOENT ? CM_REJ_INVALID_SERVICE : CM_REJ_CONSUMER);
@@ -355,7 +355,8 @@ static void got_sidr_req(struct cm *cm, const struct cm_message *l)
 	struct cm_id client = temporary_id(l, comm_id);
 	int err;
 
-	if (cm_device_is_down(cm) || passive_id_of_req(cm, l, comm_id) ||
+	if (cm_device_is_down(cm, &client) ||
+	    passive_id_of_req(cm, l, comm_id) ||
 	    repeat_sidr_rep(cm, l, comm_id))
 		return;
 	client.qp_type = CM_QPT_UD;

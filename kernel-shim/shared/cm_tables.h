@@ -164,7 +164,7 @@ struct cm_ref {
 };
 
 enum cm_flags {
-	CM_F_DEVICE = 1, /* bound to the device by its address */
+	CM_F_DEVICE = 1, /* bound to a device by its address */
 	CM_F_CM = 2, /* took part in a connection */
 	CM_F_PORT = 4, /* owns its source port */
 	CM_F_REUSE = 8,
@@ -205,7 +205,9 @@ struct cm_id {
 	uint8_t tos;
 	uint8_t timeout; /* local ACK timeout, if CM_F_TIMEOUT_SET */
 	uint8_t responder_resources, initiator_depth;
-	uint8_t retry_count, rnr_retry_count, flow_control;
+	uint8_t retry_count, rnr_retry_count;
+	uint8_t flow_control : 1;
+	uint8_t device : 3; /* its number, if CM_F_DEVICE */
 	uint8_t private_len;
 	uint8_t sgid_index;
 	uint16_t ps;
@@ -249,6 +251,7 @@ struct cm_id {
 	uint64_t next_check;
 };
 static_assert(sizeof(struct cm_id) == 512, "fixed");
+static_assert(URXE_MAX_HCA <= 8, "cm_id.device has 3 bits");
 
 /*
  * The command that caused an event.  `command` counts the commands of a

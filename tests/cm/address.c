@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "address.h"
@@ -36,7 +37,10 @@ bool find_address(int family, void *out, size_t len)
 struct sockaddr_in own_ip4(void)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
+	const char *env = getenv("URXE_TEST_ADDRESS");
 
+	if (env && inet_pton(AF_INET, env, &a.sin_addr) == 1)
+		return a;
 	if (!find_address(AF_INET, &a, sizeof(a)))
 		a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	a.sin_port = 0;

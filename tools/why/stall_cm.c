@@ -53,6 +53,18 @@ static bool id_process(const struct view *v, struct cm *cm,
 	return out->state != '-';
 }
 
+/* Return the device of the id or of its peer, whose port is down. */
+static const char *port_down(const struct view *v, const struct cm_id *id)
+{
+	static char name[16];
+	int k = id->device;
+
+	if (hca_is_up(&v->dev->hca[k]))
+		k = fabric_gid_owner(v->dev, id->dgid);
+	snprintf(name, sizeof(name), URXE_DEVICE_NAME "%d", k < 0 ? 0 : k);
+	return name;
+}
+
 /* An id whose REQ or SIDR_REQ was sent and has no reply yet. */
 static void stall_of_connect(struct stalls *s, const struct view *v,
 			     struct cm *cm, const struct cm_id *id)
@@ -69,7 +81,9 @@ static void stall_of_connect(struct stalls *s, const struct view *v,
 		     be16toh(id->dst.in.sin_port));
 	if (id->flags & CM_F_UNSENT) {
 		stall_append(out, ": the RDMA port is down");
-		stall_ends(out, "urxe port up");
+		stall_ends(out, "urxe port up%s%s",
+			   dev_hcas(v->dev) > 1 ? " " : "",
+			   dev_hcas(v->dev) > 1 ? port_down(v, id) : "");
 	} else if (id_process(v, cm,
 			      cm_deref(cm, parked ? id->listener : id->peer),
 			      &q)) {

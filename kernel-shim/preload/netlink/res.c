@@ -265,7 +265,7 @@ int res_run(struct nl_request *r, const struct res_kind *kind)
 	if (ret)
 		return ret;
 	if (kind->each)
-		kind->each(r->f, out_put, &out);
+		kind->each(r->f, r->device, out_put, &out);
 	else
 		list_contexts(&out);
 	out_flush(&out);
@@ -303,7 +303,7 @@ static uint64_t res_count(const struct nl_request *r,
 	uint32_t i;
 
 	if (kind->each) {
-		kind->each(f, res_count_one, &n);
+		kind->each(f, r->device, res_count_one, &n);
 		return n;
 	}
 	for (i = 0; i < URXE_MAX_CTX; i++)

@@ -114,8 +114,9 @@ struct res_kind {
 	/* Compute the values of an object that is shown. */
 	void (*fill)(struct res_obj *o);
 
-	/* For objects outside of contexts: iterate over all of them. */
-	void (*each)(struct urxe_fabric *f, res_fn *fn, void *arg);
+	/* For objects outside of contexts: iterate over those of a device. */
+	void (*each)(struct urxe_fabric *f, uint32_t device, res_fn *fn,
+		     void *arg);
 };
 
 /* In the order of the kernel's summary. */

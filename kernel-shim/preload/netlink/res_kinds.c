@@ -409,10 +409,10 @@ static void cm_id_fill(struct res_obj *o)
 }
 
 /*
- * Return true if the id exists and belongs to the device: it is bound to the
+ * Return true if the id exists and belongs to device @k: it is bound to the
  * device, or listens on all devices.
  */
-static bool cm_id_check(struct cm *cm, struct res_obj *o)
+static bool cm_id_check(struct cm *cm, uint32_t k, struct res_obj *o)
 {
 	const struct cm_id *id = cm_id_at(cm, o->index + 1);
 	const struct cm_chan *chan = id ? cm_chan_at(cm, id->chan) : NULL;
@@ -423,10 +423,11 @@ static bool cm_id_check(struct cm *cm, struct res_obj *o)
 	o->number = o->index;
 	o->port = !!(id->flags & CM_F_DEVICE);
 	o->pid = chan->pid;
-	return o->port || id->cma == CMA_LISTEN;
+	return o->port ? id->device == k : id->cma == CMA_LISTEN;
 }
 
-static void cm_id_each(struct urxe_fabric *f, res_fn *fn, void *arg)
+static void cm_id_each(struct urxe_fabric *f, uint32_t device, res_fn *fn,
+		       void *arg)
 {
 	struct cm cm = { .f = f };
 	uint32_t i;
@@ -440,7 +441,7 @@ static void cm_id_each(struct urxe_fabric *f, res_fn *fn, void *arg)
 	for (i = 0; i < cm_ids(&cm); i++) {
 		struct res_obj o = { .index = i };
 
-		if (cm_id_check(&cm, &o) && !fn(&o, arg))
+		if (cm_id_check(&cm, device, &o) && !fn(&o, arg))
 			break;
 	}
 	cm_settle(&cm);

@@ -36,7 +36,7 @@ static bool addr_is_multicast(const union cm_addr *a)
 static int addr_check_source(struct ucma *u, const struct cm_id *id,
 			     const union cm_addr *a)
 {
-	if (cm_addr_any(a))
+	if (cm_addr_any(u->cm.f->dev, a))
 		return 0;
 	if (addr_is_link_local(a) && !a->in6.sin6_scope_id)
 		return -EINVAL;
@@ -70,7 +70,7 @@ static int addr_bind(struct ucma *u, struct cm_id *id, const union cm_addr *a)
 	memset(&id->dst, 0, sizeof(id->dst));
 	id->dst.sa.sa_family = a->sa.sa_family;
 	id->cma = CMA_ADDR_BOUND;
-	if (!cm_addr_any(&id->src))
+	if (!cm_addr_any(u->cm.f->dev, &id->src))
 		cm_attach(&u->cm, id);
 	return 0;
 }
@@ -179,7 +179,8 @@ static int addr_check_remote(struct ucma *u, struct cm_id *id)
 			 "version than URXE_WIRE");
 		return -ETIMEDOUT;
 	}
-	if (!cm_addr_any(&id->src) && memcmp(raw[0], raw[1], 16)) {
+	if (!cm_addr_any(u->cm.f->dev, &id->src) &&
+	    memcmp(raw[0], raw[1], 16)) {
 		shim_why("rdma_resolve_addr: the rdma_cm_id is not bound to "
 			 "the address of URXE_WIRE");
 		return -ETIMEDOUT;
@@ -196,19 +197,38 @@ static int addr_resolve_ib(struct ucma *u, struct cm_id *id)
 		return addr_check_remote(u, id) ?
 			       -ENODEV :
 			       cm_resolve_remote(&u->cm, id, 0);
-	if (cm_addr_any(&id->src))
+	if (cm_addr_any(u->cm.f->dev, &id->src))
 		memcpy(id->src.ib.sib_addr, id->dst.ib.sib_addr, 16);
 	return cm_resolved(&u->cm, id);
+}
+
+/*
+ * Set *src to the address from which packets to id->dst are sent.  The kernel
+ * has a route to addresses of device 0 only; other devices send to their own
+ * address from that.
+ */
+static int addr_from(const struct urxe_dev *dev, const struct cm_id *id,
+		     union cm_addr *src)
+{
+	const uint16_t port = cm_addr_port(src);
+
+	if (cm_addr_device(dev, &id->dst)) {
+		*src = id->dst;
+		cm_addr_set_port(src, port);
+		return 0;
+	}
+	return cm_addr_device(dev, src) ? 0 : ucma_route(dev, &id->dst, src);
 }
 
 static int addr_resolve_inet(struct ucma *u, struct cm_id *id,
 			     uint32_t timeout_ms)
 {
+	const struct urxe_dev *dev = u->cm.f->dev;
 	union cm_addr src = id->src;
 	bool remote;
 	int ret, status = 0;
 
-	ret = ucma_route(&id->dst, &src);
+	ret = addr_from(dev, id, &src);
 	if (ret)
 		return ret;
 	remote = !addr_is_multicast(&id->dst) &&
@@ -221,7 +241,7 @@ static int addr_resolve_inet(struct ucma *u, struct cm_id *id,
 		return cm_event_post(&u->cm, id, CM_EV_ADDR_ERROR, status);
 	if (remote)
 		return cm_resolve_remote(&u->cm, id, timeout_ms);
-	if (cm_addr_any(&id->src))
+	if (cm_addr_any(u->cm.f->dev, &id->src))
 		id->src = src;
 	return cm_resolved(&u->cm, id);
 }
@@ -248,7 +268,7 @@ static int addr_resolve(struct ucma *u, uint32_t number,
 	if (id->src.sa.sa_family != dst->sa.sa_family)
 		return -EINVAL;
 	id->dst = *dst;
-	if (cm_addr_any(dst))
+	if (cm_addr_any(u->cm.f->dev, dst))
 		return addr_resolve_loopback(u, id);
 	if (dst->sa.sa_family == CM_AF_IB)
 		return addr_resolve_ib(u, id);

@@ -174,7 +174,8 @@ void ucma_keep_device_open(void);
  * @dst is a multicast group and *src is an address, route from that address.
  * Returns 0 or the -errno of the kernel, such as -ENETUNREACH.
  */
-int ucma_route(const union cm_addr *dst, union cm_addr *src);
+int ucma_route(const struct urxe_dev *dev, const union cm_addr *dst,
+	       union cm_addr *src);
 /* Path MTU to @dst, as enum ibv_mtu; IBV_MTU_256 if it is unknown. */
 uint8_t ucma_path_mtu(const union cm_addr *dst);
 /*

@@ -28,8 +28,9 @@ bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a)
 
 	/* only bind checks the interface of a link-local address */
 	if (cm_addr_known(f->dev, a) &&
-	    !(a->sa.sa_family == AF_INET6 &&
-	      IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr)))
+	    (cm_addr_device(f->dev, a) ||
+	     !(a->sa.sa_family == AF_INET6 &&
+	       IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr))))
 		return true;
 	fd = udp_socket(a);
 	if (fd < 0)
@@ -44,21 +45,22 @@ bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a)
  * If @dst is a multicast group and *src an address of the same family, bind
  * to it: it selects the interface, and no route to the group is needed.
  */
-static int route_from(int fd, const union cm_addr *dst,
-		      const union cm_addr *src)
+static int route_from(const struct urxe_dev *dev, int fd,
+		      const union cm_addr *dst, const union cm_addr *src)
 {
 	union cm_addr from = *src;
 	uint8_t gid[16];
 
 	cm_addr_raw(dst, gid);
-	if (!mcast_is_group(gid) || cm_addr_any(src) ||
+	if (!mcast_is_group(gid) || cm_addr_any(dev, src) ||
 	    src->sa.sa_family != dst->sa.sa_family)
 		return 0;
 	cm_addr_set_port(&from, 0);
 	return bind(fd, &from.sa, (socklen_t)cm_addr_size(&from));
 }
 
-int ucma_route(const union cm_addr *dst, union cm_addr *src)
+int ucma_route(const struct urxe_dev *dev, const union cm_addr *dst,
+	       union cm_addr *src)
 {
 	union cm_addr to = *dst, from;
 	socklen_t len = sizeof(from);
@@ -69,7 +71,7 @@ int ucma_route(const union cm_addr *dst, union cm_addr *src)
 		return -errno;
 	if (!cm_addr_port(&to))
 		cm_addr_set_port(&to, 9); /* discard; must not be 0 */
-	if (route_from(fd, dst, src) ||
+	if (route_from(dev, fd, dst, src) ||
 	    connect(fd, &to.sa, (socklen_t)cm_addr_size(dst)) ||
 	    getsockname(fd, &from.sa, &len)) {
 		ret = -errno;

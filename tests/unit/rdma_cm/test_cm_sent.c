@@ -300,12 +300,12 @@ START_TEST(no_message_while_port_down)
 
 	watched();
 	listener(CM_QPT_RC, 5);
-	store_release(&cm.f->dev->hca[0].port_state, URXE_PORT_DOWN);
+	fabric_set_port(cm.f, 0, false);
 	c = client(CM_QPT_RC);
 	cm_id_destroy(&cm, c, client_fd);
 	travels("");
 	client(CM_QPT_RC);
-	store_release(&cm.f->dev->hca[0].port_state, URXE_PORT_ACTIVE);
+	fabric_set_port(cm.f, 0, true);
 	cm_tick(&cm, getpid(), &next);
 	travels("REQ");
 	cm_unlock(&cm);
