@@ -75,7 +75,8 @@ EVENT(REFUSED, "refused", "wr_id:x error:errno recv?:u")
 /* Objects */
 EVENT(QP_MADE, "made",
       "type:type send_cq:x recv_cq:x srq?:x max_send_wr:u max_recv_wr:u "
-      "max_send_sge:u max_recv_sge:u max_inline:u all_signaled:u")
+      "max_send_sge:u max_recv_sge:u max_inline:u all_signaled:u "
+      "device?:u")
 EVENT(QP_MODIFIED, "modified",
       "mask:x state:state peer?:x sq_psn?:u rq_psn?:u mtu?:mtu timeout?:u "
       "retry_cnt?:u rnr_retry?:u min_rnr_timer?:u rd_atomic?:u "

@@ -21,7 +21,8 @@ static void qp_made(struct ibv_qp *qp, const struct ibv_qp_cap *cap, int all)
 		return;
 	trace(QP_MADE, qp->qp_num, qp->qp_type, V(qp->send_cq), V(qp->recv_cq),
 	      V(qp->srq), cap->max_send_wr, cap->max_recv_wr, cap->max_send_sge,
-	      cap->max_recv_sge, cap->max_inline_data, (uint64_t)all);
+	      cap->max_recv_sge, cap->max_inline_data, (uint64_t)all,
+	      to_uqp(qp)->ctx->device);
 	recorder_wrap_qp_ex(qp);
 }
 

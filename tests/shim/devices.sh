@@ -81,6 +81,29 @@ if have ibv_devinfo; then
 fi
 "$URXE" port up urxe1 || die "port up"
 
+# a fault takes the port of the context down in which it strikes
+if have ibv_rc_pingpong; then
+	"$URXE" run --timeout 60 --fault port:at=recv:nth=1:DOWN -- \
+		timeout 5 ibv_rc_pingpong -d urxe2 -g 3 -p 18532 >/dev/null 2>&1
+	has "1: DOWN" run cat /sys/class/infiniband/urxe2/ports/1/state
+	has "4: ACTIVE" run cat /sys/class/infiniband/urxe0/ports/1/state
+	"$URXE" port up urxe2 || die "port up"
+fi
+
+# a trace has the device of a QP, and its packets the addresses of both
+if have ibv_rc_pingpong; then
+	"$URXE" run --trace "$URXE_DIR/trace.urxe" -- ibv_rc_pingpong -d urxe2 \
+		-g 3 -p 18533 >/dev/null 2>&1 &
+	server=$!
+	traced() {
+		run ibv_rc_pingpong -d urxe1 -g 3 -p 18533 127.0.0.1 >/dev/null 2>&1
+	}
+	await "a pingpong" traced
+	wait $server || die "the traced server"
+	has " device=2" "$URXE" trace "$URXE_DIR/trace.urxe"
+	rm "$URXE_DIR/trace.urxe"
+fi
+
 # two processes, on two devices
 if have ibv_rc_pingpong; then
 	run ibv_rc_pingpong -d urxe1 -g 3 -p 18531 >"$URXE_DIR/server" 2>&1 &
