@@ -61,7 +61,13 @@ const char *wire_why(void)
 
 void wire_opened(struct urxe_context *ctx)
 {
-	ctx->has_wire = wire_address();
+	const uint32_t hcas = dev_hcas(ctx->fabric->dev);
+
+	ctx->has_wire = wire_address() && hcas == 1;
+	if (hcas > 1 && wire_address())
+		urxe_complain(
+			"the wire is off: URXE_WIRE needs a fabric with one device, and this one has %u",
+			hcas);
 	ctx->wire_is_ipv4 = gid_is_ipv4(setting.address);
 	if (ctx->has_wire)
 		socket_owner_start(ctx, setting.address);
@@ -154,6 +160,7 @@ static bool modify_is_remote(const struct urxe_qp *qp,
 	       mask & IBV_QP_AV && a->ah_attr.is_global &&
 	       URXE_GID_TYPE(g->sgid_index) == URXE_ROCE_V2 &&
 	       qp->type != IBV_QPT_UD && qp_state(qp) == IBV_QPS_INIT &&
+	       qp->ctx->has_wire &&
 	       !ah_gid_is_ours(qp->ctx->fabric->dev, g->dgid.raw);
 }
 
@@ -240,7 +247,7 @@ static int wire_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 {
 	int ret = next.attach_mcast(ibqp, gid, lid);
 
-	if (!ret)
+	if (!ret && to_uqp(ibqp)->ctx->has_wire)
 		groups_await(to_uqp(ibqp)->ctx->fabric, setting.address);
 	return ret;
 }
@@ -250,7 +257,7 @@ static int wire_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 {
 	int ret = next.detach_mcast(ibqp, gid, lid);
 
-	if (!ret)
+	if (!ret && to_uqp(ibqp)->ctx->has_wire)
 		groups_ring(to_uqp(ibqp)->ctx->fabric, setting.address);
 	return ret;
 }
@@ -265,7 +272,8 @@ static int wire_query_port(struct ibv_context *ctx, uint8_t port,
 			   struct ibv_port_attr *attr)
 {
 	int ret = next.query_port(ctx, port, attr);
-	uint8_t mtu = ret ? 0 : wire_active_mtu(setting.address);
+	const bool on_wire = !ret && to_uctx(ctx)->has_wire;
+	uint8_t mtu = on_wire ? wire_active_mtu(setting.address) : 0;
 
 	if (mtu)
 		attr->active_mtu = mtu;
