@@ -7,9 +7,10 @@
  * interface, or from the node GUID if there is none.  The IPv4 addresses
  * (mapped) and IPv6 addresses of all interfaces that are up follow;
  * link-local ones only if they are of that first interface.  If only the
- * loopback has addresses, they are used.  This is the table of device 0. Device
- * k > 0 has two rows, which do not change: the link-local address derived from
- * its node GUID, and 127.0.0.(1 + k).
+ * loopback has addresses, they are used.  This is the table of device 0.
+ *
+ * Device k > 0 has two rows, which do not change: the link-local address
+ * derived from its node GUID, and 127.0.0.(1 + k).
  *
  * Processes of several network namespaces (containers) may share a fabric.
  * Each process updates the rows of its own namespace, and empties rows of

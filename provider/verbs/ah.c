@@ -81,6 +81,13 @@ static uint32_t ah_handle(const struct urxe_ah *ah)
 	return (uint32_t)((uintptr_t)ah >> 4);
 }
 
+static uint8_t av_device(const struct urxe_context *ctx, const uint8_t gid[16])
+{
+	const int k = fabric_gid_owner(ctx->fabric->dev, gid);
+
+	return k < 0 ? AV_NO_DEVICE : (uint8_t)k;
+}
+
 struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 {
 	struct urxe_pd *pd = pd_find(ibpd);
@@ -114,7 +121,7 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 	ah->av.hop_limit = attr->grh.hop_limit;
 	ah->av.traffic_class = attr->grh.traffic_class;
 	ah->av.sl = attr->sl & 15;
-	ah->av.device = fabric_gid_owner(ctx->fabric->dev, ah->av.dgid) & 15;
+	ah->av.device = av_device(ctx, ah->av.dgid) & 15;
 	ah->ah.handle = ah_handle(ah);
 	pd_get(pd);
 	return &ah->ah;

@@ -104,6 +104,28 @@ if have ibv_rc_pingpong; then
 	rm "$URXE_DIR/trace.urxe"
 fi
 
+# a WR that waits for the port of its peer
+if have ib_write_lat; then
+	"$URXE" run -- ib_write_lat -d urxe1 -x 3 -u 21 -D 600 -p 18534 >/dev/null 2>&1 &
+	server=$!
+	# 18534 is 0x4866
+	await "a server" grep -qs ":4866 " /proc/net/tcp /proc/net/tcp6
+	"$URXE" run -- ib_write_lat -d urxe2 -x 3 -u 21 -D 600 -p 18534 127.0.0.1 >/dev/null 2>&1 &
+	client=$!
+	transmitted() {
+		[ "$(run cat /sys/class/infiniband/urxe1/ports/1/counters/port_rcv_packets)" != 0 ]
+	}
+	await "traffic" transmitted
+	"$URXE" port down urxe1 || die "port down"
+	waits() {
+		"$URXE" why --fabric t 2>&1 | grep -q "the port of urxe1 is down"
+	}
+	await "urxe why does not report the port of urxe1: $("$URXE" why 2>&1)" waits
+	"$URXE" port up urxe1 || die "port up"
+	kill $client $server
+	wait $client $server
+fi
+
 # two processes, on two devices
 if have ibv_rc_pingpong; then
 	run ibv_rc_pingpong -d urxe1 -g 3 -p 18531 >"$URXE_DIR/server" 2>&1 &

@@ -109,8 +109,7 @@ static void ud_publish(struct receipt *rc)
 	rc->notify = false;
 }
 
-/* Is the QP of c on another device than the one that has the destination GID?
- */
+/* Does another device than that of the QP of c have the destination GID? */
 static bool __attribute__((noinline))
 ud_is_elsewhere(const struct urxe_qp *qp, const struct urxe_wqe *w,
 		const struct urxe_conn *c)
