@@ -384,6 +384,30 @@ out_close:
 	return ret;
 }
 
+/*
+ * If the fabric has another number of devices than this process wants, retire
+ * it, unless it is used, a port was taken down, or URXE_KEEP is set.  The
+ * fabric is mapped; if this returns an error, it is not any more.
+ */
+static int fabric_check_devices(struct urxe_fabric *f)
+{
+	const char *keep = getenv("URXE_KEEP");
+	int ret = -EBUSY;
+
+	if (hcas_are_wanted(f))
+		return 0;
+	munmap(f->dev, sizeof(*f->dev));
+	if (!keep || !*keep || !strcmp(keep, "0"))
+		ret = fabric_retire(f, true);
+	if (!ret)
+		return -ESTALE; /* the next try makes a new one */
+	if (ret == -EAGAIN || ret == -ESTALE)
+		return ret;
+	flock(f->dirfd, LOCK_UN);
+	ret = hcas_agree(f);
+	return ret ? ret : device_map(f);
+}
+
 /* Open once.  -EAGAIN, -ESTALE: the fabric is being replaced; try again. */
 static int fabric_try_open(struct urxe_fabric *f, bool create)
 {
@@ -418,11 +442,8 @@ static int fabric_try_open(struct urxe_fabric *f, bool create)
 			munmap(f->dev, sizeof(*f->dev));
 		ret = -ESTALE;
 	}
-	if (!ret && create) {
-		ret = hcas_agree(f);
-		if (ret)
-			munmap(f->dev, sizeof(*f->dev));
-	}
+	if (!ret && create)
+		ret = fabric_check_devices(f);
 	if (ret)
 		close(f->dirfd);
 	return ret;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The devices of a fabric (struct urxe_hca).  Their number is URXE_DEVICES, or
- * 1, when the fabric is created, and does not change.
+ * 1, when the fabric is created, and does not change.  A fabric without users
+ * that has another number is replaced (fabric.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,6 +26,13 @@ int hcas_by_env(uint32_t *n)
 	return 0;
 }
 
+bool hcas_are_wanted(const struct urxe_fabric *f)
+{
+	uint32_t want;
+
+	return !hcas_by_env(&want) && f->hcas == (want ? want : 1);
+}
+
 int hcas_agree(const struct urxe_fabric *f)
 {
 	uint32_t want;
@@ -34,7 +42,7 @@ int hcas_agree(const struct urxe_fabric *f)
 		return ret;
 	return fabric_fail(
 		EINVAL,
-		"the fabric %s has %u device%s, not %u; choose another fabric, or wait until no process uses it",
+		"the fabric %s has %u device%s, not %u; choose another fabric, or urxe rm it when no process uses it",
 		f->dir, f->hcas, f->hcas == 1 ? "" : "s", want);
 }
 

@@ -26,6 +26,8 @@ void dm_heap_remove(struct urxe_dev *dev);
  * guid.
  */
 void hcas_init(struct urxe_dev *dev, uint32_t n, uint64_t guid);
+/* Does the fabric have URXE_DEVICES devices, or without it, one? */
+bool hcas_are_wanted(const struct urxe_fabric *f);
 /* -EINVAL: URXE_DEVICES is invalid, or another number than the fabric has. */
 int hcas_agree(const struct urxe_fabric *f);
 /* gid.c: fill the GID tables of a new segment, except that of device 0. */

@@ -138,3 +138,15 @@ if have ibv_rc_pingpong; then
 	has ::ffff:127.0.0.2 cat "$URXE_DIR/client"
 	has ::ffff:127.0.0.3 cat "$URXE_DIR/server"
 fi
+
+# a fabric that no process uses is replaced
+numbers() {
+	(unset URXE_KEEP; URXE_FABRIC=left "$URXE" run "$@" -- \
+		sh -c 'ls /sys/class/infiniband | wc -l')
+}
+(export URXE_FABRIC=left; "$URXE" run -- ibv_devinfo >/dev/null)
+[ -e "$URXE_DIR/left/device" ] || die "the fabric is not left"
+has 2 numbers --devices 2
+(export URXE_FABRIC=left; "$URXE" run --devices 3 -- ibv_devinfo >/dev/null)
+[ -e "$URXE_DIR/left/device" ] || die "the fabric is not left"
+has 1 numbers

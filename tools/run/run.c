@@ -183,6 +183,11 @@ static int check_devices(const char *dir)
 		n = f->hcas;
 		fabric_close(f);
 	}
+	/* replace it, if no process uses it */
+	if (want && want != n && !fabric_open(dir, true, &f)) {
+		n = f->hcas;
+		fabric_close(f);
+	}
 	if (want && want != n)
 		return fail(
 			1,
