@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "wire.h"
+#include "wire/address.h"
 #include "wire/neighbour.h"
 
 #define MS 1000000ull
@@ -26,20 +27,14 @@ void cm_attach(struct cm *cm, struct cm_id *id)
 	id->sgid_index = (uint8_t)cm_addr_gid(cm->f->dev, &id->src, id->sgid);
 }
 
-static bool is_ipv4(const uint8_t gid[16])
-{
-	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
-
-	return !memcmp(gid, mapped, sizeof(mapped));
-}
-
 /*
  * The GID of 127.0.0.1 may be a link-local one.  RoCE v2 then needs an IPv6
  * address of another device as well: use its link-local GID.
  */
 static void gids_match(struct cm *cm, struct cm_id *id)
 {
-	if (id->device && is_ipv4(id->sgid) && !is_ipv4(id->dgid))
+	if (id->device && wire_gid_is_ipv4(id->sgid) &&
+	    !wire_gid_is_ipv4(id->dgid))
 		id->sgid_index = (uint8_t)cm_default_gid(
 			&cm->f->dev->hca[id->device], id->sgid);
 }

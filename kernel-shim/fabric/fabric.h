@@ -518,6 +518,7 @@ static inline void counter_add_wire(struct urxe_fabric *f,
 }
 
 /* gid.c ----------------------------------------------------------------- */
+
 /*
  * Update the GID table from the addresses of this network namespace.  Entries
  * that remain keep their index; entries of removed addresses become empty.

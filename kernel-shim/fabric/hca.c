@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "internal.h"
 
 int hcas_by_env(uint32_t *n)
@@ -43,7 +44,7 @@ int hcas_agree(const struct urxe_fabric *f)
 	return fabric_fail(
 		EINVAL,
 		"the fabric %s has %u device%s, not %u; choose another fabric, or urxe rm it when no process uses it",
-		f->dir, f->hcas, f->hcas == 1 ? "" : "s", want);
+		f->dir, f->hcas, plural(f->hcas), want);
 }
 
 int hca_number(const char *name)

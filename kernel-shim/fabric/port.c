@@ -67,28 +67,45 @@ void fabric_port_event(struct urxe_fabric *f, uint32_t k, uint32_t event)
 			port_event_send(f, slot, gen[slot], event);
 }
 
-/*
- * Store the state of the paths between port k and each port.  Another process
- * may change the other port and store its result before this one.  It loads
- * the states after it stored its own (seq_cst), and repeats this until they do
- * not change: the last store has the final states.
- */
-static void port_set_paths(struct urxe_dev *dev, uint32_t k)
-{
-	const struct urxe_hca *own = &dev->hca[k], *other;
-	uint32_t j, a, b, state;
+/* Repetitions while other processes change ports */
+#define PATH_TRIES 100
 
-	for (j = 0; j < dev_hcas(dev); j++) {
-		other = &dev->hca[j];
-		do {
-			a = load_seq_cst(&own->port_state);
-			b = load_seq_cst(&other->port_state);
-			state = a == URXE_PORT_ACTIVE ? b : URXE_PORT_DOWN;
-			store_seq_cst(&dev->path[k][j], state);
-			store_seq_cst(&dev->path[j][k], state);
-		} while (a != load_seq_cst(&own->port_state) ||
-			 b != load_seq_cst(&other->port_state));
-	}
+/* Return a bit for each port that is up. */
+static uint32_t ports_up(const struct urxe_dev *dev)
+{
+	uint32_t up = 0, k;
+
+	for (k = 0; k < dev_hcas(dev); k++)
+		if (load_seq_cst(&dev->hca[k].port_state) == URXE_PORT_ACTIVE)
+			up |= 1u << k;
+	return up;
+}
+
+static void paths_store(struct urxe_dev *dev, uint32_t up)
+{
+	uint32_t k, j;
+
+	for (k = 0; k < dev_hcas(dev); k++)
+		for (j = 0; j < dev_hcas(dev); j++)
+			store_seq_cst(&dev->path[k][j],
+				      up >> k & up >> j & 1 ? URXE_PORT_ACTIVE :
+							      URXE_PORT_DOWN);
+}
+
+/*
+ * Another process may change a port, and store the paths before this one
+ * does.  So this is repeated until the ports still have the same states after
+ * the store (all seq_cst): the last store has the final states.  All paths are
+ * stored, since a process may have been killed before it stored its own.
+ */
+static void paths_update(struct urxe_dev *dev)
+{
+	uint32_t tries = 0, up;
+
+	do {
+		up = ports_up(dev);
+		paths_store(dev, up);
+	} while (up != ports_up(dev) && ++tries < PATH_TRIES);
 }
 
 int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up)
@@ -100,7 +117,7 @@ int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up)
 
 	fabric_reap(f);
 	same = exchange_seq_cst(&hca->port_state, state) == state;
-	port_set_paths(f->dev, k);
+	paths_update(f->dev);
 	if (!same && !up)
 		fetch_add_relaxed(&hca->counter[URXE_CNT_LINK_DOWNED], 1);
 	if (!same)

@@ -219,7 +219,6 @@ static void ports_up(void)
 static void port_down(struct urxe_context *ctx, uint32_t ms)
 {
 	const uint64_t until = clock_now() + ms * NS_PER_MS;
-
 	uint64_t *at = &timed.up_at[ctx->device];
 
 	fabric_set_port(ctx->fabric, ctx->device, false);

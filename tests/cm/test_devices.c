@@ -150,6 +150,22 @@ START_TEST(wildcard_listener)
 }
 END_TEST
 
+/* 127.0.0.1 is replaced as the source by the address of the destination. */
+START_TEST(loopback_source)
+{
+	struct sockaddr_in from = address(0, 0), to = address(1, 7471);
+	struct rdma_cm_id *id = new_id(new_channel(), RDMA_PS_TCP);
+
+	ck_ok(rdma_resolve_addr(id, SA(&from), SA(&to), 2000));
+	pass(id->channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	check_device(id, 1);
+	ck_assert_uint_eq(((struct sockaddr_in *)rdma_get_local_addr(id))
+				  ->sin_addr.s_addr,
+			  to.sin_addr.s_addr);
+	end_id(id, true);
+}
+END_TEST
+
 /* A listener that is bound to a device is not found at another one. */
 START_TEST(bound_listener)
 {
@@ -232,6 +248,7 @@ int main(void)
 	add(s, list);
 	add(s, bind_device);
 	add_loop(s, wildcard_listener, sizeof(cases) / sizeof(*cases));
+	add(s, loopback_source);
 	add(s, bound_listener);
 	add_loop(s, port_down, 2);
 	add(s, multicast);

@@ -307,6 +307,25 @@ static void *wait_for_event(void *fd)
 }
 
 /*
+ * Start a thread that waits for an event, and close *fd while it waits for
+ * the lock of the tables.
+ */
+static pthread_t close_in_get_event(int *fd)
+{
+	pthread_t t;
+
+	map_tables();
+	cm_lock(&cm);
+	ck_ok(pthread_create(&t, NULL, wait_for_event, fd));
+	while (!(load_relaxed(&cm.t->lock.word) & ROBUST_WAITERS))
+		usleep(1000);
+	/* the interposed close() would wait for the lock */
+	ck_ok(syscall(SYS_close, *fd));
+	cm_unlock(&cm);
+	return t;
+}
+
+/*
  * A channel is closed while another thread is in rdma_get_cm_event(), between
  * its first check of the descriptor and the lock of the tables.  That thread
  * waits as in a kernel, which keeps the file until write(2) returns.
@@ -317,14 +336,7 @@ START_TEST(closed_in_get_event)
 	pthread_t t;
 	void *ret;
 
-	map_tables();
-	cm_lock(&cm);
-	ck_ok(pthread_create(&t, NULL, wait_for_event, &fd));
-	while (!(load_relaxed(&cm.t->lock.word) & ROBUST_WAITERS))
-		usleep(1000);
-	/* the interposed close() would wait for the lock */
-	ck_ok(syscall(SYS_close, fd));
-	cm_unlock(&cm);
+	t = close_in_get_event(&fd);
 	ck_ok(pthread_cancel(t));
 	ck_ok(pthread_join(t, &ret));
 	ck_assert_ptr_eq(ret, PTHREAD_CANCELED);
@@ -339,13 +351,7 @@ START_TEST(duplicate_closed_in_get_event)
 	pthread_t t;
 	void *ret;
 
-	map_tables();
-	cm_lock(&cm);
-	ck_ok(pthread_create(&t, NULL, wait_for_event, &fd));
-	while (!(load_relaxed(&cm.t->lock.word) & ROBUST_WAITERS))
-		usleep(1000);
-	ck_ok(syscall(SYS_close, fd));
-	cm_unlock(&cm);
+	t = close_in_get_event(&fd);
 	ck_ok(raw_resolve(other, id, ip4(7471)));
 	ck_ok(pthread_join(t, &ret));
 	ck_assert_ptr_null(ret);

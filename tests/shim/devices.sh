@@ -83,10 +83,16 @@ fi
 
 # a fault takes the port of the context down in which it strikes
 if have ibv_rc_pingpong; then
-	"$URXE" run --timeout 60 --fault port:at=recv:nth=1:DOWN -- \
-		timeout 5 ibv_rc_pingpong -d urxe2 -g 3 -p 18532 >/dev/null 2>&1
-	has "1: DOWN" run cat /sys/class/infiniband/urxe2/ports/1/state
+	"$URXE" run --fault port:at=recv:nth=1:DOWN -- \
+		ibv_rc_pingpong -d urxe2 -g 3 -p 18532 >/dev/null 2>&1 &
+	server=$!
+	struck() {
+		run cat /sys/class/infiniband/urxe2/ports/1/state | grep -q "1: DOWN"
+	}
+	await "the port of urxe2 is up" struck
 	has "4: ACTIVE" run cat /sys/class/infiniband/urxe0/ports/1/state
+	kill $server
+	wait $server
 	"$URXE" port up urxe2 || die "port up"
 fi
 

@@ -112,6 +112,10 @@ START_TEST(paths)
 	ck_assert_uint_eq(load_relaxed(&f->dev->path[0][1]), URXE_PORT_ACTIVE);
 	ck_assert_uint_eq(load_relaxed(&f->dev->path[1][2]), URXE_PORT_DOWN);
 	ck_assert_uint_eq(load_relaxed(&f->dev->path[2][1]), URXE_PORT_DOWN);
+	/* a process was killed before it stored the path */
+	store_relaxed(&f->dev->path[0][1], URXE_PORT_DOWN);
+	ck_assert_int_eq(fabric_set_port(f, 2, true), 0);
+	ck_assert_uint_eq(load_relaxed(&f->dev->path[0][1]), URXE_PORT_ACTIVE);
 	fabric_close(f);
 }
 END_TEST

@@ -687,6 +687,21 @@ int reap_child(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
+void urxe_port(const char *word, const char *name)
+{
+	const char *urxe = getenv("URXE");
+	pid_t pid;
+
+	ck_assert_msg(urxe != NULL, "URXE is not set: run me with in-fabric");
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		execl(urxe, urxe, "port", word, name, (char *)NULL);
+		_exit(127);
+	}
+	ck_assert_int_eq(reap_child(pid), 0);
+}
+
 double now_ms(void)
 {
 	struct timespec ts;

@@ -245,6 +245,11 @@ pid_t spawn(int (*fn)(void *arg), void *arg);
  */
 void leave_check(void);
 int reap_child(pid_t pid); /* exit status, or -signal */
+/*
+ * Run `urxe port @word @name`.  in-fabric sets URXE, the path of the program;
+ * the environment selects the fabric.
+ */
+void urxe_port(const char *word, const char *name);
 /* Set RLIMIT_MEMLOCK and drop CAP_IPC_LOCK in this thread. */
 void limit_memlock(size_t bytes);
 /* false: pthread_create() fails from now on; true: it works again. */

@@ -167,32 +167,31 @@ static void warn_substitute(const char *dir)
 }
 
 /*
- * Check that the fabric, if it exists, has the number of devices that is
- * requested, and that the wire is off if there are several.
+ * Check that the fabric has the number of devices that is requested, if one
+ * is, and that the wire is off if there are several.
  */
 static int check_devices(const char *dir)
 {
 	const char *wire = getenv("URXE_WIRE");
 	struct urxe_fabric *f;
 	uint32_t want, n;
+	int ret;
 
 	if (hcas_by_env(&want))
 		return fail(1, "%s", fabric_why());
-	n = want ? want : 1;
-	if (!fabric_open(dir, false, &f)) {
-		n = f->hcas;
-		fabric_close(f);
-	}
-	/* replace it, if no process uses it */
-	if (want && want != n && !fabric_open(dir, true, &f)) {
-		n = f->hcas;
-		fabric_close(f);
-	}
-	if (want && want != n)
+	if (want > 1 && wire && *wire)
 		return fail(
 			1,
-			"--devices %u: the fabric %s has %u device%s; choose another one by --fabric, or remove it by urxe rm when no process uses it",
-			want, strrchr(dir, '/') + 1, n, n == 1 ? "" : "s");
+			"--wire needs a fabric with one device, not --devices %u",
+			want);
+	/* with a number, it replaces an unused fabric that has another one */
+	ret = fabric_open(dir, want, &f);
+	if (want && ret == -EINVAL)
+		return fail(1, "--devices %u: %s", want, fabric_why());
+	if (ret)
+		return 0;
+	n = f->hcas;
+	fabric_close(f);
 	if (n > 1 && wire && *wire)
 		return fail(
 			1,

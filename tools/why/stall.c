@@ -97,13 +97,11 @@ void stall_ends(struct stall *s, const char *fmt, ...)
 void stall_port_down(struct stall *s, const struct view *v, uint32_t k)
 {
 	if (dev_hcas(v->dev) == 1) {
-		stall_append(s, "for a response: the port is down");
+		stall_append(s, ": the port is down");
 		stall_ends(s, "urxe port up");
 		return;
 	}
-	stall_append(
-		s, "for a response: the port of " URXE_DEVICE_NAME "%u is down",
-		k);
+	stall_append(s, ": the port of " URXE_DEVICE_NAME "%u is down", k);
 	stall_ends(s, "urxe port up " URXE_DEVICE_NAME "%u", k);
 }
 

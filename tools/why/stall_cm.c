@@ -53,16 +53,14 @@ static bool id_process(const struct view *v, struct cm *cm,
 	return out->state != '-';
 }
 
-/* Return the device of the id or of its peer, whose port is down. */
-static const char *port_down(const struct view *v, const struct cm_id *id)
+/* Return the device whose port is down, that of the id or that of its peer. */
+static uint32_t port_down_of(const struct view *v, const struct cm_id *id)
 {
-	static char name[16];
-	int k = id->device;
+	const int peer = fabric_gid_owner(v->dev, id->dgid);
 
-	if (hca_is_up(&v->dev->hca[k]))
-		k = fabric_gid_owner(v->dev, id->dgid);
-	snprintf(name, sizeof(name), URXE_DEVICE_NAME "%d", k < 0 ? 0 : k);
-	return name;
+	return peer >= 0 && hca_is_up(&v->dev->hca[id->device]) ?
+		       (uint32_t)peer :
+		       id->device;
 }
 
 /* An id whose REQ or SIDR_REQ was sent and has no reply yet. */
@@ -80,10 +78,7 @@ static void stall_of_connect(struct stalls *s, const struct view *v,
 	stall_append(out, "rdma_connect to port %u waits for a reply",
 		     be16toh(id->dst.in.sin_port));
 	if (id->flags & CM_F_UNSENT) {
-		stall_append(out, ": the RDMA port is down");
-		stall_ends(out, "urxe port up%s%s",
-			   dev_hcas(v->dev) > 1 ? " " : "",
-			   dev_hcas(v->dev) > 1 ? port_down(v, id) : "");
+		stall_port_down(out, v, port_down_of(v, id));
 	} else if (id_process(v, cm,
 			      cm_deref(cm, parked ? id->listener : id->peer),
 			      &q)) {

@@ -194,11 +194,11 @@ static void wait_for_answer(struct stall *s, const struct view *v,
 {
 	const uint32_t dest = qp_dest(q);
 	const struct view_qp *peer = view_qp(v, dest);
-
 	const int down = port_down_of(v, q, peer);
 
 	if (down >= 0) {
 		s->kind = "port-down";
+		stall_append(s, "for a response");
 		stall_port_down(s, v, (uint32_t)down);
 		return;
 	}

@@ -182,6 +182,7 @@ void stall_of_wire(struct stall *s, const struct view *v,
 
 	if (!hca_is_up(&v->dev->hca[0])) {
 		s->kind = "port-down";
+		stall_append(s, "for a response");
 		stall_port_down(s, v, 0);
 		return;
 	}

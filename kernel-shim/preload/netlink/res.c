@@ -225,7 +225,7 @@ static int res_parse(struct res_out *out)
 	return 0;
 }
 
-/* Return whether the slot is free or has a context of device @k. */
+/* Is the context in the slot, or the last one there, of device @k? */
 static bool is_of_device(struct urxe_fabric *f, uint32_t slot, uint32_t k)
 {
 	return hca_of_ctx(f->dev, slot) == &f->dev->hca[k];

@@ -29,7 +29,7 @@ struct ucma {
 	struct cm_id *id;
 	int fd; /* -1: another thread has closed it */
 	uint64_t ino; /* of its FIFO, in case fd is closed meanwhile */
-	int flags; /* status flags of fd when the command began */
+	int flags; /* GET_EVENT: status flags of fd when it began */
 	/* a copy of its parameters, padded with zeros to UCMA_COMMAND_MAX */
 	void *cmd;
 	size_t in_len, out_len; /* bytes of parameters and response buffer */

@@ -337,6 +337,7 @@ static ssize_t ucma_execute(struct ucma *u, const void *buf, size_t len)
 {
 	alignas(8) char cmd[UCMA_COMMAND_MAX] = "";
 	struct rdma_ucm_cmd_hdr hdr;
+	bool gets_event;
 	uint64_t begin;
 	int ret;
 
@@ -349,10 +350,12 @@ static ssize_t ucma_execute(struct ucma *u, const void *buf, size_t len)
 	u->cmd = cmd;
 	u->in_len = hdr.in;
 	u->out_len = hdr.out;
-	u->flags = fcntl(u->fd, F_GETFL);
+	gets_event = commands[hdr.cmd].run == ucma_get_event;
+	if (gets_event)
+		u->flags = fcntl(u->fd, F_GETFL);
 	begin = ucma_trace_begin();
 	ret = ucma_run(u, &commands[hdr.cmd]);
-	if (ret == -EBADF && commands[hdr.cmd].run == ucma_get_event)
+	if (ret == -EBADF && gets_event)
 		ret = ucma_event_closed(u);
 	ucma_trace_command(u, hdr.cmd, begin, ret);
 	return ret ? ret : (ssize_t)len;

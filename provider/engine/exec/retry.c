@@ -101,13 +101,12 @@ static uint64_t retry_qp_and_leave(struct urxe_qp *qp, uint64_t now)
 		qp_leave(qp);
 		return next;
 	}
-	qp->pins++;
+	qp_pin(qp);
 	pthread_mutex_unlock(&ctx->lock);
 	next = retry_qp(qp, now);
 	qp_leave(qp);
 	pthread_mutex_lock(&ctx->lock);
-	if (!--qp->pins)
-		pthread_cond_broadcast(&ctx->unpinned);
+	qp_unpin(qp);
 	return next;
 }
 

@@ -158,6 +158,21 @@ static inline bool qp_in_batch(const struct urxe_qp *qp)
 bool qp_enter(struct urxe_qp *qp);
 void qp_leave(struct urxe_qp *qp);
 
+/*
+ * Keep qp_unlink() waiting, so that ctx->lock can be released; ctx->lock is
+ * held.
+ */
+static inline void qp_pin(struct urxe_qp *qp)
+{
+	qp->pins++;
+}
+
+static inline void qp_unpin(struct urxe_qp *qp)
+{
+	if (!--qp->pins)
+		pthread_cond_broadcast(&qp->ctx->unpinned);
+}
+
 /* The current state, which a peer's NAK may have changed to ERR. */
 static inline enum ibv_qp_state qp_state(const struct urxe_qp *qp)
 {

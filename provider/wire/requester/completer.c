@@ -15,8 +15,7 @@ static struct completer *completer_of(struct inbox_bypass *b)
 static void completer_unpin(struct completer *c, struct urxe_qp *qp)
 {
 	pthread_mutex_lock(&c->ctx->lock);
-	if (!--qp->pins)
-		pthread_cond_broadcast(&c->ctx->unpinned);
+	qp_unpin(qp);
 	pthread_mutex_unlock(&c->ctx->lock);
 }
 
@@ -41,7 +40,7 @@ static bool completer_enter(struct completer *c, uint32_t qpn)
 		return false;
 	qp = context_qp(c->ctx, qpn);
 	if (qp && qp->qpn == qpn && qp_enter(qp)) {
-		qp->pins++;
+		qp_pin(qp);
 		c->qp = qp;
 	}
 	pthread_mutex_unlock(&c->ctx->lock);

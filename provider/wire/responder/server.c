@@ -323,17 +323,21 @@ static uint32_t connection(const struct wire_packet *p)
 	return (p->bth.opcode & WIRE_TRANSPORT) == WIRE_UD ? 0 : p->bth.qpn;
 }
 
-/* Return true if the packet is a response, and the bypass has taken it. */
-static bool bypass_takes(struct wire_server *s, const struct wire_received *in)
+static void bypass_leave(const struct wire_server *s)
+{
+	if (s->bypass)
+		s->bypass->leave(s->bypass);
+}
+
+/* Return true if the bypass has taken the response. */
+static bool bypass_takes(const struct wire_server *s,
+			 const struct wire_received *in)
 {
 	const unsigned int op = in->packet.bth.opcode & ~WIRE_TRANSPORT;
 
-	if (!s->bypass)
-		return false;
-	if (is_answer(in->packet.bth.opcode) && op >= WIRE_READ_FIRST &&
-	    op <= WIRE_READ_ONLY)
+	if (s->bypass && op >= WIRE_READ_FIRST && op <= WIRE_READ_ONLY)
 		return s->bypass->take(s->bypass, &in->packet, &in->path);
-	s->bypass->leave(s->bypass);
+	bypass_leave(s);
 	return false;
 }
 
@@ -346,8 +350,7 @@ static void answer(struct wire_server *s, const struct wire_received *in)
 		server_count(s, URXE_CNT_UNCLAIMED);
 	if (unlikely(wire_is_congested(&in->path)) &&
 	    p->bth.opcode != WIRE_CNP_OPCODE) {
-		if (s->bypass)
-			s->bypass->leave(s->bypass);
+		bypass_leave(s);
 		answer_congested(s, in);
 	}
 }
@@ -364,8 +367,7 @@ static void packet(struct wire_server *s, const struct wire_received *in)
 		answer(s, in);
 		return;
 	}
-	if (s->bypass)
-		s->bypass->leave(s->bypass);
+	bypass_leave(s);
 	if (is_mad(p)) {
 		cm_wire_receive(f, &in->path, p->payload, p->length);
 		return;
@@ -407,8 +409,7 @@ static bool run(struct wire_server *s, const struct wire_socket *from,
 		bytes += in.bytes;
 		packet(s, &in);
 	}
-	if (s->bypass)
-		s->bypass->leave(s->bypass);
+	bypass_leave(s);
 	s->batch = packets;
 	owner_slot_end_batch(&s->owner_slot);
 	server_count_received(s, packets, bytes, dropped);

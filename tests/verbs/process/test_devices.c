@@ -16,22 +16,6 @@
 
 #define DEVICES 3
 
-/* Run `urxe port @word @name`; in-fabric sets URXE. */
-static void port(const char *word, const char *name)
-{
-	const char *urxe = getenv("URXE");
-	pid_t pid;
-
-	ck_assert_msg(urxe != NULL, "URXE is not set: run me with in-fabric");
-	pid = fork();
-	ck_assert_int_ge(pid, 0);
-	if (!pid) {
-		execl(urxe, urxe, "port", word, name, (char *)NULL);
-		_exit(127);
-	}
-	ck_assert_int_eq(reap_child(pid), 0);
-}
-
 static struct ibv_context *open_named(const char *name)
 {
 	const char *was = device;
@@ -165,7 +149,7 @@ START_TEST(port_of_one_device)
 	o.retry_cnt = 1;
 	open_two(&d, TWO_PROCESSES, &o);
 	duo_connect(&d);
-	port("down", down);
+	urxe_port("down", down);
 	if (_i) {
 		expect_async(d.a.ctx, IBV_EVENT_PORT_ERR, NULL);
 		b_expect_no_async(&d);
@@ -177,7 +161,7 @@ START_TEST(port_of_one_device)
 			 _i ? IBV_PORT_DOWN : IBV_PORT_ACTIVE);
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, 0));
 	expect(d.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
-	port("up", down);
+	urxe_port("up", down);
 	if (_i)
 		expect_async(d.a.ctx, IBV_EVENT_PORT_ACTIVE, NULL);
 	else
@@ -197,11 +181,11 @@ START_TEST(port_of_other_device)
 
 	open_two(&d, SAME_PROCESS, &o);
 	duo_connect(&d);
-	port("down", "urxe0");
+	urxe_port("down", "urxe0");
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, 0));
 	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
 	expect_no_async(d.a.ctx);
-	port("up", "urxe0");
+	urxe_port("up", "urxe0");
 	duo_close(&d);
 }
 END_TEST
@@ -252,11 +236,11 @@ START_TEST(ud)
 	ck_assert_int_eq(b_wait_recv(&d).wr_id, 1);
 	/* not while the port of the receiver is down */
 	b_recv(&d, 4, 0, GRH + 64);
-	port("down", "urxe2");
+	urxe_port("down", "urxe2");
 	ck_ok(post_ud(&d.a, 5, 0, 64, right, d.at_b.qpn, QKEY));
 	expect_ok(d.a.scq, 5, IBV_WC_SEND);
 	ck_assert(!b_try_recv(&d, &wc));
-	port("up", "urxe2");
+	urxe_port("up", "urxe2");
 	ck_ok(ibv_destroy_ah(wrong));
 	ck_ok(ibv_destroy_ah(right));
 	duo_close(&d);
@@ -309,9 +293,9 @@ START_TEST(objects)
 	copy = ibv_import_device(fcntl(b->cmd_fd, F_DUPFD_CLOEXEC, 0));
 	ck_nonnull(copy);
 	ck_assert_str_eq(ibv_get_device_name(copy->device), "urxe2");
-	port("down", "urxe2");
+	urxe_port("down", "urxe2");
 	ck_assert_int_eq(port_state(copy), IBV_PORT_DOWN);
-	port("up", "urxe2");
+	urxe_port("up", "urxe2");
 	ck_ok(ibv_destroy_cq(cq));
 	ck_ok(ibv_dealloc_pd(pd));
 	ck_ok(ibv_close_device(copy));

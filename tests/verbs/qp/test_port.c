@@ -6,23 +6,9 @@
 
 #include "../types.h"
 
-/*
- * Run `urxe port @word`. in-fabric sets URXE, the path of the program; the
- * environment selects the fabric.
- */
 static void port(const char *word)
 {
-	const char *urxe = getenv("URXE");
-	pid_t pid;
-
-	ck_assert_msg(urxe != NULL, "URXE is not set: run me with in-fabric");
-	pid = fork();
-	ck_assert_int_ge(pid, 0);
-	if (!pid) {
-		execl(urxe, urxe, "port", word, DEVICE, (char *)NULL);
-		_exit(127);
-	}
-	ck_assert_int_eq(reap_child(pid), 0);
+	urxe_port(word, DEVICE);
 }
 
 /*

@@ -329,6 +329,19 @@ START_TEST(psn_wraps_in_message)
 }
 END_TEST
 
+static void post_fenced_send(uint64_t id)
+{
+	struct ibv_sge sge = node_sge(&n, 64, 8);
+	struct ibv_send_wr wr = { .wr_id = id,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED |
+						IBV_SEND_FENCE };
+
+	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+}
+
 /*
  * A WR with IBV_SEND_FENCE waits for preceding READs to complete, but not for
  * a preceding SEND.
@@ -336,20 +349,12 @@ END_TEST
 START_TEST(fence)
 {
 	struct opts o = wire_opts();
-	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .wr_id = 3,
-				  .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED |
-						IBV_SEND_FENCE };
 	char bytes[8] = { 0 };
 
 	open_to_peer(&o);
-	sge = node_sge(&n, 64, 8);
 	post_op(IBV_WR_RDMA_READ, 1, 0, 8);
 	post_op(IBV_WR_SEND, 2, 0, 8);
-	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+	post_fenced_send(3);
 	take(WIRE_READ_REQUEST, PSN);
 	take(WIRE_SEND_ONLY, PSN + 1);
 	take_none();
@@ -370,19 +375,11 @@ END_TEST
 START_TEST(fence_after_read)
 {
 	struct opts o = wire_opts();
-	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .wr_id = 2,
-				  .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED |
-						IBV_SEND_FENCE };
 	char bytes[8] = { 0 };
 
 	open_to_peer(&o);
-	sge = node_sge(&n, 64, 8);
 	post_op(IBV_WR_RDMA_READ, 1, 0, 8);
-	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+	post_fenced_send(2);
 	take(WIRE_READ_REQUEST, PSN);
 	take_none();
 	data(WIRE_READ_ONLY, PSN, bytes, sizeof(bytes));
