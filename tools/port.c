@@ -54,6 +54,16 @@ static int choose_device(const struct urxe_fabric *f, const char *name)
 	return -1;
 }
 
+/* Remove the number of the port, as in urxe1/1: a device has one port. */
+static const char *name_of_device(char *word)
+{
+	char *slash = strchr(word, '/');
+
+	if (slash && !strcmp(slash, "/1"))
+		*slash = '\0';
+	return word;
+}
+
 static int cmd_port(int argc, char **argv)
 {
 	static const char *const words[] = { "down", "up", NULL };
@@ -72,7 +82,7 @@ static int cmd_port(int argc, char **argv)
 	word = argv[optind];
 	if (strcmp(word, "up") && strcmp(word, "down"))
 		return fail_word("urxe port", word, words);
-	device = optind + 1 < argc ? argv[optind + 1] : NULL;
+	device = optind + 1 < argc ? name_of_device(argv[optind + 1]) : NULL;
 	/* without a fabric, since it would be created */
 	if (device && hca_number(device) < 0)
 		return fail(
@@ -98,7 +108,7 @@ static int cmd_port(int argc, char **argv)
 const struct command command_port = {
 	.name = "port",
 	.run = cmd_port,
-	.operands = "down|up [DEVICE]",
+	.operands = "down|up [DEVICE[/1]]",
 	.what = "Set the port of a device down or up, as unplugging or plugging its cable would.",
 	.options = options,
 	.examples = "  urxe port down --fabric test\n"

@@ -12,7 +12,7 @@ ports_unnamed() {
 	! "$URXE" port down 2>&1
 }
 port_of_none() {
-	! "$URXE" port down urxe3 2>&1
+	! "$URXE" port down "${1:-urxe3}" 2>&1
 }
 other_number() {
 	! URXE_DEVICES=2 "$URXE" run -- true 2>&1
@@ -57,7 +57,8 @@ has "no device urxe3" port_of_none
 "$URXE" port down urxe1 || die "port down"
 has "1: DOWN" run cat /sys/class/infiniband/urxe1/ports/1/state
 has "4: ACTIVE" run cat /sys/class/infiniband/urxe2/ports/1/state
-has "already down" "$URXE" port down urxe1
+has "already down" "$URXE" port down urxe1/1
+has "no device urxe1/2" port_of_none urxe1/2
 has "ports ACTIVE, DOWN, ACTIVE" "$URXE" top --once
 has '"device":"urxe2"' "$URXE" info --json
 has "device urxe2:" "$URXE" info --fabric t
