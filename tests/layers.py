@@ -64,6 +64,7 @@ LAYERS = {
                              "provider/wire/responder"],
     "provider/abi": VERBS + CHAOS + INTERPOSERS,
     **{folder: TOOLS + TOOLS_FOLDERS[:i] for i, folder in enumerate(TOOLS_FOLDERS)},
+    "tools/profile": FABRIC,
     "tools": TOOLS + TOOLS_FOLDERS,
 }
 MOST_FILES = 30

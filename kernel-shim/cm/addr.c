@@ -12,9 +12,6 @@
 
 #include "cm.h"
 
-/* RoCE v2 entry of the port's default (link-local) GID */
-#define GID_PORT URXE_GID_INDEX(0, URXE_ROCE_V2)
-
 size_t cm_addr_size(const union cm_addr *a)
 {
 	switch (a->sa.sa_family) {
@@ -141,9 +138,10 @@ static bool gid_find_in(const struct urxe_hca *hca, const uint8_t raw[16],
 			uint32_t *index)
 {
 	struct urxe_gid g;
-	uint32_t i;
+	uint32_t row, i;
 
-	for (i = GID_PORT; i < URXE_MAX_GID; i += 2) {
+	for (row = 0; row < URXE_GID_ROWS; row++) {
+		i = gid_index_v2(hca, row);
 		if (fabric_get_gid(hca, i, &g) && !memcmp(g.raw, raw, 16)) {
 			*index = i;
 			return true;
@@ -185,11 +183,13 @@ bool cm_addr_known(const struct urxe_dev *dev, const union cm_addr *a)
 
 uint32_t cm_default_gid(const struct urxe_hca *hca, uint8_t gid[16])
 {
+	/* the port's default (link-local) GID is in the first row */
+	const uint32_t index = gid_index_v2(hca, 0);
 	struct urxe_gid g;
 
-	if (fabric_get_gid(hca, GID_PORT, &g))
+	if (fabric_get_gid(hca, index, &g))
 		memcpy(gid, g.raw, 16);
-	return GID_PORT;
+	return index;
 }
 
 uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,

@@ -162,6 +162,7 @@ static void passive_init(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 	id->psn = new_psn();
 	id->remote_qpn = client->qpn;
 	id->remote_psn = client->psn;
+	id->path_mtu = client->path_mtu;
 	if (!id_is_ud(client)) {
 		id->flags |= CM_F_PATH;
 		id->path_flow = client->path_flow;
@@ -170,7 +171,6 @@ static void passive_init(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 	}
 	if (cm_is_remote(client)) {
 		id->flags |= CM_F_WIRE;
-		id->path_mtu = client->path_mtu;
 		id->remote_comm_id = client->remote_comm_id;
 		id->remote_tid = client->remote_tid;
 		id->cm_retries = client->cm_retries;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "fabric/profile.h"
 #include "wire.h"
 #include "wire/address.h"
 #include "wire/neighbour.h"
@@ -20,11 +21,22 @@
 #define MS 1000000ull
 #define CHECK_MAX_NS (100 * MS) /* longest interval of checks */
 
+/* Limit the path MTU to the MTU of device @k. */
+static void limit_mtu(const struct urxe_dev *dev, struct cm_id *id, int k)
+{
+	const struct urxe_profile *p = &dev->hca[k].profile;
+	const uint8_t mtu = profile_mtu(p->value[PROFILE_active_mtu]);
+
+	if (mtu < cm_path_mtu(id))
+		id->path_mtu = mtu;
+}
+
 void cm_attach(struct cm *cm, struct cm_id *id)
 {
 	id->flags |= CM_F_DEVICE;
 	id->device = cm_addr_device(cm->f->dev, &id->src) & 7;
 	id->sgid_index = (uint8_t)cm_addr_gid(cm->f->dev, &id->src, id->sgid);
+	limit_mtu(cm->f->dev, id, id->device);
 }
 
 /*
@@ -41,7 +53,7 @@ static void gids_match(struct cm *cm, struct cm_id *id)
 
 int cm_resolved(struct cm *cm, struct cm_id *id)
 {
-	int ret = cm_event_post(cm, id, CM_EV_ADDR_RESOLVED, 0);
+	int ret = cm_event_post(cm, id, CM_EV_ADDR_RESOLVED, 0), peer;
 
 	if (ret)
 		return ret;
@@ -51,6 +63,9 @@ int cm_resolved(struct cm *cm, struct cm_id *id)
 	else
 		cm_addr_gid(cm->f->dev, &id->dst, id->dgid);
 	gids_match(cm, id);
+	peer = fabric_gid_owner(cm->f->dev, id->dgid);
+	if (peer >= 0)
+		limit_mtu(cm->f->dev, id, peer);
 	id->cma = CMA_ADDR_RESOLVED;
 	return 0;
 }

@@ -33,6 +33,7 @@
 
 #include "fabric.h"
 #include "internal.h"
+#include "profile.h"
 #include "shared/bitmap.h"
 
 static const struct {
@@ -118,8 +119,55 @@ static bool objects_take_own(struct urxe_fabric *f, uint32_t slot,
 	return true;
 }
 
+/* Number of objects of the contexts of a device. */
+static uint64_t objects_of_device(struct urxe_dev *dev,
+				  const struct urxe_hca *hca, enum urxe_obj o)
+{
+	uint64_t n = 0;
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_CTX; i++)
+		if (load_relaxed(&dev->ctx[i].state) != URXE_CTX_FREE &&
+		    hca_of_ctx(dev, i) == hca)
+			n += objects_of(&dev->ctx[i], o);
+	return n;
+}
+
+/*
+ * Check the limit of the device's profile, if it is lower than that of urxe.
+ * Threads that create objects at the same time may exceed it.
+ */
+static int objects_check_profile(struct urxe_fabric *f, uint32_t slot,
+				 enum urxe_obj o)
+{
+	static const uint8_t key[URXE_OBJ_COUNT] = {
+		[URXE_OBJ_PD] = PROFILE_max_pd,
+		[URXE_OBJ_MR] = PROFILE_max_mr,
+		[URXE_OBJ_MW] = PROFILE_max_mw,
+		[URXE_OBJ_CQ] = PROFILE_max_cq,
+		[URXE_OBJ_QP] = PROFILE_max_qp,
+		[URXE_OBJ_SRQ] = PROFILE_max_srq,
+		[URXE_OBJ_AH] = PROFILE_max_ah,
+	};
+	const struct urxe_hca *hca = hca_of_ctx(f->dev, slot);
+	const uint64_t most = hca->profile.value[key[o]];
+
+	if (!key[o] || most >= objects[o].limit ||
+	    objects_of_device(f->dev, hca, o) < most ||
+	    (fabric_reap(f) && objects_of_device(f->dev, hca, o) < most))
+		return 0;
+	return fabric_fail(
+		profile_error(&hca->profile, key[o], ENOMEM),
+		"the device can have at most %llu %ss; profile %.31s",
+		(unsigned long long)most, objects[o].name, hca->profile.name);
+}
+
 int fabric_obj_get(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o)
 {
+	int ret = objects_check_profile(f, slot, o);
+
+	if (ret)
+		return ret;
 	if (!objects[o].fabric_wide)
 		return objects_take_own(f, slot, o) ?
 			       0 :

@@ -245,15 +245,11 @@ static int device_init(struct urxe_fabric *f, int fd)
 	dev->version = urxe_layout_version;
 	dev->size = sizeof(*dev);
 	dev->procs_ino = procs;
-	hcas_init(dev, hcas ? hcas : 1, choose_guid(f->dir));
+	ret = hcas_init(dev, hcas ? hcas : 1, choose_guid(f->dir));
 	dev->dm_bytes = dm_bytes;
 	store_relaxed(&dev->dm_high, URXE_DM_FIRST);
-	dev->vendor_id = 0x757278; /* "urx", not an assigned OUI */
-	dev->vendor_part_id = 1;
-	dev->hw_ver = 1;
-	strcpy(dev->fw_ver, "1.0.0");
 	munmap(dev, sizeof(*dev));
-	return 0;
+	return ret;
 }
 
 /*
@@ -385,18 +381,21 @@ out_close:
 }
 
 /*
- * If the fabric has another number of devices than this process wants, retire
- * it, unless it is used, a port was taken down, or URXE_KEEP is set.  The
- * fabric is mapped; if this returns an error, it is not any more.
+ * If the fabric has other devices than this process wants, retire it, unless it
+ * is used, a port was taken down, or URXE_KEEP is set.  The fabric is mapped;
+ * if this returns an error, it is not any more.
  */
 static int fabric_check_devices(struct urxe_fabric *f)
 {
 	const char *keep = getenv("URXE_KEEP");
-	int ret = -EBUSY;
+	int ret = hcas_are_wanted(f);
 
-	if (hcas_are_wanted(f))
+	if (ret > 0)
 		return 0;
 	munmap(f->dev, sizeof(*f->dev));
+	if (ret < 0)
+		return ret;
+	ret = -EBUSY;
 	if (!keep || !*keep || !strcmp(keep, "0"))
 		ret = fabric_retire(f, true);
 	if (!ret)
@@ -404,8 +403,13 @@ static int fabric_check_devices(struct urxe_fabric *f)
 	if (ret == -EAGAIN || ret == -ESTALE)
 		return ret;
 	flock(f->dirfd, LOCK_UN);
+	ret = device_map(f);
+	if (ret)
+		return ret;
 	ret = hcas_agree(f);
-	return ret ? ret : device_map(f);
+	if (ret)
+		munmap(f->dev, sizeof(*f->dev));
+	return ret;
 }
 
 /* Open once.  -EAGAIN, -ESTALE: the fabric is being replaced; try again. */

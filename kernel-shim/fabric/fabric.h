@@ -74,7 +74,8 @@ int fabric_dir(char *buf, size_t len);
 /*
  * Map the fabric at dir; with create, make it if it does not exist, and
  * replace it if it is broken or an unused one of another version.  -ENOENT;
- * -EINVAL: with create, URXE_DEVICES is not its number of devices;
+ * -EINVAL: with create, URXE_DEVICES or URXE_PROFILE do not describe its
+ * devices;
  * -EPERM: the directory belongs to another user, is accessible by others, or
  * is a symbolic link; -EPROTO: another layout version, in use; -EAGAIN,
  * -ESTALE: it was being replaced all the time; or an error of the system.
@@ -444,6 +445,8 @@ int dir_make_parents(int at, const char *path);
 
 /* gid_table.c ---------------------------------------------------------- */
 
+/* Copy a row of a GID table.  False: it is empty. */
+bool gid_row_get(const struct urxe_gid *g, struct urxe_gid *out);
 /* Copy the row of GID table entry `index`.  False: the entry is empty. */
 bool fabric_get_gid(const struct urxe_hca *hca, uint32_t index,
 		    struct urxe_gid *out);

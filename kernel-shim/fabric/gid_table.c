@@ -21,16 +21,11 @@
  */
 #define TRIES 1000
 
-bool fabric_get_gid(const struct urxe_hca *hca, uint32_t index,
-		    struct urxe_gid *out)
+bool gid_row_get(const struct urxe_gid *g, struct urxe_gid *out)
 {
-	const struct urxe_gid *g;
 	uint32_t before, after;
 	int i;
 
-	if (index >= URXE_MAX_GID)
-		return false;
-	g = &hca->gid[URXE_GID_ROW(index)];
 	for (i = 0; i < TRIES; i++) {
 		before = load_acquire(&g->valid);
 		if (!before)
@@ -51,6 +46,13 @@ bool fabric_get_gid(const struct urxe_hca *hca, uint32_t index,
 	return false;
 }
 
+bool fabric_get_gid(const struct urxe_hca *hca, uint32_t index,
+		    struct urxe_gid *out)
+{
+	return index < gid_table_len(hca) &&
+	       gid_row_get(&hca->gid[gid_row(hca, index)], out);
+}
+
 static bool gid_is_v4(const uint8_t raw[16])
 {
 	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
@@ -62,12 +64,12 @@ bool fabric_main_gid(const struct urxe_hca *hca, struct urxe_gid *out)
 {
 	uint32_t i;
 
-	for (i = 0; i < URXE_MAX_GID; i += 2)
-		if (fabric_get_gid(hca, i, out) && gid_is_v4(out->raw) &&
+	for (i = 0; i < URXE_GID_ROWS; i++)
+		if (gid_row_get(&hca->gid[i], out) && gid_is_v4(out->raw) &&
 		    out->raw[12] != 127)
 			return true;
-	for (i = 0; i < URXE_MAX_GID; i += 2)
-		if (fabric_get_gid(hca, i, out))
+	for (i = 0; i < URXE_GID_ROWS; i++)
+		if (gid_row_get(&hca->gid[i], out))
 			return true;
 	return false;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The devices of a fabric (struct urxe_hca).  Their number is URXE_DEVICES, or
- * 1, when the fabric is created, and does not change.  A fabric without users
- * that has another number is replaced (fabric.c).
+ * 1, and their profiles are those of URXE_PROFILE, or none, when the fabric is
+ * created.  Neither changes.  A fabric without users that has other devices is
+ * replaced (fabric.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "base/plural.h"
 #include "internal.h"
+#include "profile.h"
 
 int hcas_by_env(uint32_t *n)
 {
@@ -27,24 +29,61 @@ int hcas_by_env(uint32_t *n)
 	return 0;
 }
 
-bool hcas_are_wanted(const struct urxe_fabric *f)
+/*
+ * Check that the devices have the profiles of URXE_PROFILE.  -EINVAL, with
+ * fabric_why(): they do not, or it is invalid; or an error of profile_read().
+ */
+static int profiles_agree(const struct urxe_fabric *f)
 {
-	uint32_t want;
+	const struct urxe_profile *has;
+	struct urxe_profile want;
+	uint32_t k;
+	int ret;
 
-	return !hcas_by_env(&want) && f->hcas == (want ? want : 1);
+	for (k = 0; k < f->hcas; k++) {
+		has = &f->dev->hca[k].profile;
+		ret = profile_by_env(&want, k);
+		if (ret)
+			return ret;
+		if (memcmp(has, &want, sizeof(want)))
+			return fabric_fail(
+				EINVAL,
+				URXE_DEVICE_NAME
+				"%u of the fabric %s has %s%.31s, not %s as it is now; choose another fabric, or urxe rm it when no process uses it",
+				k, f->dir,
+				has->name[0] ? "the profile " : "no profile",
+				has->name, want.name);
+	}
+	return 0;
+}
+
+int hcas_are_wanted(const struct urxe_fabric *f)
+{
+	struct urxe_profile p;
+	uint32_t want, k;
+	int ret = hcas_by_env(&want);
+
+	for (k = 0; k < f->hcas && !ret; k++)
+		ret = profile_by_env(&p, k);
+	if (ret)
+		return ret;
+	return f->hcas == (want ? want : 1) && !profiles_agree(f);
 }
 
 int hcas_agree(const struct urxe_fabric *f)
 {
+	const char *profile = getenv("URXE_PROFILE");
 	uint32_t want;
 	int ret = hcas_by_env(&want);
 
-	if (ret || !want || want == f->hcas)
+	if (ret)
 		return ret;
-	return fabric_fail(
-		EINVAL,
-		"the fabric %s has %u device%s, not %u; choose another fabric, or urxe rm it when no process uses it",
-		f->dir, f->hcas, plural(f->hcas), want);
+	if (want && want != f->hcas)
+		return fabric_fail(
+			EINVAL,
+			"the fabric %s has %u device%s, not %u; choose another fabric, or urxe rm it when no process uses it",
+			f->dir, f->hcas, plural(f->hcas), want);
+	return profile && *profile ? profiles_agree(f) : 0;
 }
 
 int hca_number(const char *name)
@@ -58,12 +97,16 @@ int hca_number(const char *name)
 	return *digit - '0';
 }
 
-void hcas_init(struct urxe_dev *dev, uint32_t n, uint64_t guid)
+int hcas_init(struct urxe_dev *dev, uint32_t n, uint64_t guid)
 {
 	uint32_t k, j;
+	int ret;
 
 	dev->hcas = n;
 	for (k = 0; k < n; k++) {
+		ret = profile_by_env(&dev->hca[k].profile, k);
+		if (ret)
+			return ret;
 		/* only the low 24 bits differ */
 		dev->hca[k].node_guid = (guid & ~0xffffffull) |
 					((guid + k) & 0xffffff);
@@ -72,4 +115,5 @@ void hcas_init(struct urxe_dev *dev, uint32_t n, uint64_t guid)
 			store_relaxed(&dev->path[k][j], URXE_PORT_ACTIVE);
 	}
 	gid_table_init(dev);
+	return 0;
 }

@@ -23,12 +23,18 @@ void dm_heap_remove(struct urxe_dev *dev);
 
 /*
  * hca.c: initialize n devices of a new segment; the GUID of the first one is
- * guid.
+ * guid.  -ENOENT, -EINVAL or another error: URXE_PROFILE is invalid.
  */
-void hcas_init(struct urxe_dev *dev, uint32_t n, uint64_t guid);
-/* Does the fabric have URXE_DEVICES devices, or without it, one? */
-bool hcas_are_wanted(const struct urxe_fabric *f);
-/* -EINVAL: URXE_DEVICES is invalid, or another number than the fabric has. */
+int hcas_init(struct urxe_dev *dev, uint32_t n, uint64_t guid);
+/*
+ * 1 if the fabric has URXE_DEVICES devices (default: one) with the profiles of
+ * URXE_PROFILE (default: none), 0 if not; -errno: these are invalid.
+ */
+int hcas_are_wanted(const struct urxe_fabric *f);
+/*
+ * -EINVAL or another error: URXE_DEVICES or URXE_PROFILE is invalid, or does
+ * not describe the devices of the fabric.
+ */
 int hcas_agree(const struct urxe_fabric *f);
 /* gid.c: fill the GID tables of a new segment, except that of device 0. */
 void gid_table_init(struct urxe_dev *dev);

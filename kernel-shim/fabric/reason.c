@@ -14,6 +14,7 @@
 #include "base/plural.h"
 #include "reason.h"
 #include "shared/layout.h"
+#include "shared/opcode.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
@@ -106,8 +107,8 @@ const char *reason_op_name(uint64_t op)
 		[IBV_WR_LOCAL_INV] = "LOCAL_INV",
 		[IBV_WR_BIND_MW] = "BIND_MW",
 		[IBV_WR_SEND_WITH_INV] = "SEND_WITH_INV",
-		[14] = "FLUSH", /* 14 and 15 are not in older headers */
-		[15] = "ATOMIC_WRITE",
+		[URXE_WR_FLUSH] = "FLUSH",
+		[URXE_WR_ATOMIC_WRITE] = "ATOMIC_WRITE",
 	};
 
 	return name_of(name, COUNT(name), op);

@@ -138,13 +138,14 @@ static int uverbs_alloc_async_fd(const struct request *r)
 static bool uverbs_gid_entry(const struct request *r, uint32_t i,
 			     struct ibv_gid_entry *e)
 {
+	const struct urxe_hca *hca = &r->f->dev->hca[r->device];
 	struct urxe_gid g;
 
-	if (!fabric_get_gid(&r->f->dev->hca[r->device], i, &g))
+	if (!fabric_get_gid(hca, i, &g))
 		return false;
 	*e = (struct ibv_gid_entry){ .gid_index = i,
 				     .port_num = 1,
-				     .gid_type = URXE_GID_TYPE(i),
+				     .gid_type = gid_roce(hca, i),
 				     .ndev_ifindex = g.ifindex };
 	memcpy(e->gid.raw, g.raw, sizeof(g.raw));
 	return true;
@@ -161,7 +162,8 @@ static int uverbs_query_gid_entry(const struct request *r)
 	if (uverbs_find(r, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS) &&
 	    !uverbs_number(r, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, &flags))
 		return -EINVAL;
-	if (port != 1 || index >= URXE_MAX_GID || flags)
+	if (port != 1 || index >= gid_table_len(&r->f->dev->hca[r->device]) ||
+	    flags)
 		return -EINVAL;
 	shim_refresh_gids(r->f);
 	if (!uverbs_gid_entry(r, (uint32_t)index, &e))

@@ -18,6 +18,7 @@
 #include "call.h"
 #include "gid.h"
 #include "limits.h"
+#include "profile.h"
 #include "robust.h"
 #include "wire.h"
 
@@ -133,8 +134,9 @@ enum urxe_port_state { URXE_PORT_DOWN = 1, URXE_PORT_ACTIVE = 4 };
 
 /*
  * A row of the GID table: one address.  A row has two entries, in the order
- * of ConnectX: index 2 * row is RoCE v1, the next index is RoCE v2.  Rows are
- * written under dev.lock; `valid` is stored last.
+ * of ConnectX: index 2 * row is RoCE v1, the next index is RoCE v2.  If the
+ * profile has RoCE v2 only, a row has one entry (gid_row()).  Rows are written
+ * under dev.lock; `valid` is stored last.
  */
 struct urxe_gid {
 	uint8_t raw[16];
@@ -145,11 +147,8 @@ struct urxe_gid {
 };
 
 #define URXE_GID_ROWS (URXE_MAX_GID / 2)
-#define URXE_GID_ROW(index) ((uint8_t)(index) / 2)
-#define URXE_GID_TYPE(index) ((index) % 2 + 1) /* enum ibv_gid_type */
 #define URXE_ROCE_V1 1
 #define URXE_ROCE_V2 2
-#define URXE_GID_INDEX(row, type) ((row)*2 + (type)-1)
 static_assert(URXE_MAX_GID - 1 <= UINT8_MAX, "sgid_index has 8 bits");
 
 enum urxe_dm_kind {
@@ -254,6 +253,7 @@ struct urxe_hca {
 	alignas(URXE_LINE) uint64_t node_guid; /* host order */
 	_Atomic uint32_t port_state; /* enum urxe_port_state */
 	_Atomic uint32_t gid_gen; /* incremented by each change of gid[] */
+	struct urxe_profile profile; /* constant; profile_copy() */
 	_Atomic uint64_t counter[URXE_CNT_COUNT];
 	struct urxe_gid gid[URXE_GID_ROWS];
 };
@@ -369,9 +369,6 @@ struct urxe_dev {
 	char dm_path[256]; /* valid if dm_home is URXE_DM_PATH */
 	/* inode of the heap's file; 0: not sized yet */
 	_Atomic uint64_t dm_ino;
-	uint32_t vendor_id, vendor_part_id, hw_ver;
-	char fw_ver[16];
-
 	alignas(URXE_LINE) struct robust_lock lock;
 	_Atomic uint32_t used[URXE_OBJ_COUNT];
 	/*
@@ -453,6 +450,39 @@ static inline uint32_t hca_index(const struct urxe_dev *dev,
 				 const struct urxe_hca *hca)
 {
 	return (uint32_t)(hca - dev->hca);
+}
+
+/* Entries of a row of the GID table. */
+static inline uint32_t gid_entries(const struct urxe_hca *hca)
+{
+	return hca->profile.value[PROFILE_gid_types] & 1u << URXE_ROCE_V1 ? 2 :
+									    1;
+}
+
+/* The length of the GID table; no row has an entry beyond it. */
+static inline uint32_t gid_table_len(const struct urxe_hca *hca)
+{
+	const uint64_t len = hca->profile.value[PROFILE_gid_tbl_len];
+	const uint32_t most = URXE_GID_ROWS * gid_entries(hca);
+
+	return len < most ? (uint32_t)len : most;
+}
+
+/* Row and RoCE version of an entry; it may be beyond the table. */
+static inline uint32_t gid_row(const struct urxe_hca *hca, uint32_t index)
+{
+	return index / gid_entries(hca) % URXE_GID_ROWS;
+}
+
+static inline uint8_t gid_roce(const struct urxe_hca *hca, uint32_t index)
+{
+	return gid_entries(hca) == 1 ? URXE_ROCE_V2 : (uint8_t)(index % 2 + 1);
+}
+
+/* The entry of RoCE v2 of a row. */
+static inline uint32_t gid_index_v2(const struct urxe_hca *hca, uint32_t row)
+{
+	return (row + 1) * gid_entries(hca) - 1;
 }
 
 static inline bool hca_is_up(const struct urxe_hca *hca)

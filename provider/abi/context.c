@@ -32,6 +32,7 @@
 #include "verbs/context.h"
 #include "verbs/event.h"
 #include "verbs/mr/memlock.h"
+#include "verbs/profile.h"
 #include "verbs/verbs.h"
 
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -279,6 +280,7 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 	int ret, saved = errno;
 	struct urxe_vcontext *v;
 	const struct pabi_ops *ops = interposers_ops();
+	struct pabi_ops own;
 	void *core;
 
 	(void)priv;
@@ -303,8 +305,10 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 	ret = context_attach(&v->ctx, cmd_fd);
 	if (ret)
 		goto err_uninit;
-	v->ibv->num_comp_vectors = URXE_NUM_COMP_VECTORS;
-	pabi_set_ops(core, ops);
+	v->ibv->num_comp_vectors = (int)profile_limit(&v->ctx, comp_vectors);
+	own = *ops;
+	profile_ops(&v->ctx, &own);
+	pabi_set_ops(core, &own);
 	context_allow_peers();
 	pthread_mutex_lock(&contexts_lock);
 	v->next = contexts;

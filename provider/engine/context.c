@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 
+#include "fabric/profile.h"
 #include "engine/copy/bounce.h"
 #include "engine/copy/nofault.h"
 #include "context.h"
@@ -47,6 +48,7 @@ int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 	ctx->gen = ctx->arena->gen;
 	ctx->hca = hca_at(f->dev, ctx->arena->hca);
 	ctx->device = hca_index(f->dev, ctx->hca);
+	profile_copy(&ctx->profile, &ctx->hca->profile);
 	if (ctx->arena->pid == urxe_pid && !ctx->self->foreign_pids)
 		store_relaxed(&ctx->arena->opener, process_id(f));
 	store_relaxed(&ctx->recovered_gen, load_relaxed(&f->dev->recover_gen));

@@ -72,8 +72,8 @@ static void left_address(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	v[2] = av->hop_limit;
 	v[3] = av->traffic_class;
 	v[4] = av->flow_label;
-	v[5] = URXE_GID_TYPE(av->sgid_index);
-	memcpy(v + 6, qp->ctx->hca->gid[URXE_GID_ROW(av->sgid_index)].raw, 16);
+	v[5] = av_roce(av);
+	memcpy(v + 6, qp->ctx->hca->gid[av->gid_row].raw, 16);
 	memcpy(v + 8, av->dgid, 16);
 	v[10] = w->ud.qpn != URXE_MCAST_QPN && v[5] == URXE_ROCE_V2 &&
 		qp->ctx->has_wire && !ah_gid_is_ours(dev, av->dgid);

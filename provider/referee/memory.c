@@ -15,7 +15,7 @@
  */
 #include <stdlib.h>
 
-#include "engine/core/opcode.h"
+#include "shared/opcode.h"
 #include "referee/ranges/journal.h"
 #include "memory.h"
 #include "memory_wr.h"

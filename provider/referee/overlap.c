@@ -16,7 +16,7 @@
  * bytes, and READs of at most 8 bytes, which only wait for WRITEs.
  */
 #include "base/plural.h"
-#include "engine/core/opcode.h"
+#include "shared/opcode.h"
 #include "referee/ranges/journal.h"
 #include "memory_wr.h"
 

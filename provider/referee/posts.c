@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/core/opcode.h"
+#include "shared/opcode.h"
 #include "fabric/fabric.h"
 #include "limits.h"
 #include "pair.h"

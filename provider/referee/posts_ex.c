@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "engine/core/opcode.h"
+#include "shared/opcode.h"
 #include "fabric/fabric.h"
 #include "posts.h"
 #include "referee.h"

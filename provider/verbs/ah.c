@@ -30,12 +30,13 @@ static int ah_no_way(const char *why)
 static int ah_check_remote(const struct urxe_context *ctx,
 			   const struct ibv_global_route *g)
 {
-	const uint8_t *own = ctx->hca->gid[URXE_GID_ROW(g->sgid_index)].raw;
+	const uint8_t *own =
+		ctx->hca->gid[gid_row(ctx->hca, g->sgid_index)].raw;
 
 	if (!ctx->has_wire)
 		return ah_no_way(
 			"no device of this fabric has the destination GID; start the peer in this fabric, or use urxe run --wire for another host");
-	if (URXE_GID_TYPE(g->sgid_index) != URXE_ROCE_V2)
+	if (gid_roce(ctx->hca, g->sgid_index) != URXE_ROCE_V2)
 		return ah_no_way(
 			"the destination GID is of another host, which needs a source GID of type RoCE v2");
 	if (!gids_fit(URXE_ROCE_V2, own, g->dgid.raw))
@@ -47,6 +48,12 @@ static int ah_check_remote(const struct urxe_context *ctx,
 				"the GIDs are IPv6 addresses, and URXE_WIRE is an IPv4 address" :
 				"the GIDs are IPv4 addresses, and URXE_WIRE is an IPv6 address");
 	return 0;
+}
+
+static bool ah_has_gid(const struct urxe_hca *hca, uint32_t index)
+{
+	return index < gid_table_len(hca) &&
+	       load_acquire(&hca->gid[gid_row(hca, index)].valid);
 }
 
 int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
@@ -61,8 +68,7 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 			EINVAL,
 			"port_num is %u, and must be 1; sl is %u, and must be 0 to 15",
 			attr->port_num, attr->sl);
-	if (!load_acquire(
-		    &ctx->hca->gid[URXE_GID_ROW(attr->grh.sgid_index)].valid))
+	if (!ah_has_gid(ctx->hca, attr->grh.sgid_index))
 		return fabric_fail(
 			EINVAL,
 			"sgid_index %u has no GID (`urxe info` lists the GIDs)",
@@ -117,7 +123,9 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 	memcpy(ah->av.dgid, attr->grh.dgid.raw, 16);
 	/* the GRH has 20 bits for it; UCX sets all 32 */
 	ah->av.flow_label = attr->grh.flow_label & 0xfffff;
-	ah->av.sgid_index = attr->grh.sgid_index;
+	ah->av.gid_row = gid_row(ctx->hca, attr->grh.sgid_index) & 127;
+	ah->av.roce_v1 = gid_roce(ctx->hca, attr->grh.sgid_index) ==
+			 URXE_ROCE_V1;
 	ah->av.hop_limit = attr->grh.hop_limit;
 	ah->av.traffic_class = attr->grh.traffic_class;
 	ah->av.sl = attr->sl & 15;

@@ -14,14 +14,16 @@
 #include "engine/run/service.h"
 #include "event.h"
 #include "parent_domain.h"
+#include "profile.h"
 #include "verbs.h"
 
-/* Set ibv_cq.cqe to the size of the ring, at most URXE_MAX_CQE. */
+/* Set ibv_cq.cqe to the size of the ring, at most max_cqe of the device. */
 static void vcq_set_size(struct urxe_vcq *vcq)
 {
+	const uint32_t most = (uint32_t)profile_limit(vcq->cq.ctx, max_cqe);
 	uint32_t depth = vcq->cq.ring.mask + 1;
 
-	vcq->v.cq.cqe = depth > URXE_MAX_CQE ? URXE_MAX_CQE : depth;
+	vcq->v.cq.cqe = (int)(depth > most ? most : depth);
 }
 
 #define CQ_MASKS (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
@@ -32,9 +34,13 @@ static void vcq_set_size(struct urxe_vcq *vcq)
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 #define WC_FLAGS (IBV_WC_STANDARD_FLAGS | TIMESTAMP_FLAGS)
 
-static int cq_check_init(const struct ibv_cq_init_attr_ex *a, uint32_t flags,
+static int cq_check_init(const struct urxe_context *ctx,
+			 const struct ibv_cq_init_attr_ex *a, uint32_t flags,
 			 const struct urxe_pd *parent)
 {
+	const uint32_t max_cqe = (uint32_t)profile_limit(ctx, max_cqe);
+	const uint32_t vectors = (uint32_t)profile_limit(ctx, comp_vectors);
+
 	if (a->comp_mask & ~CQ_MASKS)
 		return fabric_fail(
 			EINVAL, "comp_mask is 0x%x, but only 0x%x is supported",
@@ -44,6 +50,11 @@ static int cq_check_init(const struct ibv_cq_init_attr_ex *a, uint32_t flags,
 				   "wc_flags 0x%llx are not supported",
 				   (unsigned long long)(a->wc_flags &
 							~(uint64_t)WC_FLAGS));
+	if (a->wc_flags & TIMESTAMP_FLAGS &&
+	    !profile_has(ctx, PROFILE_HAS(CQ_TIMESTAMP)))
+		return profile_refuse(
+			ctx, PROFILE_features, EOPNOTSUPP,
+			"completion timestamps are not supported");
 	if (flags & ~CQ_FLAGS)
 		return fabric_fail(EOPNOTSUPP,
 				   "flags are 0x%x, but only 0x%x is supported",
@@ -52,13 +63,15 @@ static int cq_check_init(const struct ibv_cq_init_attr_ex *a, uint32_t flags,
 	    (!parent || !parent->parent))
 		return fabric_fail(EINVAL,
 				   "parent_domain is not a parent domain");
-	if (a->cqe < 1 || a->cqe > URXE_MAX_CQE)
-		return fabric_fail(EINVAL, "cqe is %u, and must be 1 to %u",
-				   a->cqe, URXE_MAX_CQE);
-	if (a->comp_vector >= URXE_NUM_COMP_VECTORS)
-		return fabric_fail(
-			EINVAL, "comp_vector is %u, and must be less than %u",
-			a->comp_vector, URXE_NUM_COMP_VECTORS);
+	if (a->cqe < 1 || a->cqe > max_cqe)
+		return profile_refuse(ctx, PROFILE_max_cqe, EINVAL,
+				      "cqe is %u, and must be 1 to %u", a->cqe,
+				      max_cqe);
+	if (a->comp_vector >= vectors)
+		return profile_refuse(
+			ctx, PROFILE_comp_vectors, EINVAL,
+			"comp_vector is %u, and must be less than %u",
+			a->comp_vector, vectors);
 	return 0;
 }
 
@@ -111,7 +124,7 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *ibctx,
 	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && a->parent_domain &&
 	    a->parent_domain->context == ibctx)
 		parent = pd_find(a->parent_domain);
-	ret = cq_check_init(a, flags, parent);
+	ret = cq_check_init(to_uctx(ibctx), a, flags, parent);
 	if (ret)
 		return urxe_fail(ret, "ibv_create_cq");
 	vcq = calloc(1, sizeof(*vcq));
@@ -193,14 +206,16 @@ int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct urxe_vcq *vcq = to_vcq(ibcq);
 	struct urxe_cq *cq = &vcq->cq;
+	const int most = (int)profile_limit(cq->ctx, max_cqe);
 	int ret;
 
 	if (!cq_is_named(ibcq))
 		return ENOENT;
-	if (cqe < 1 || cqe > URXE_MAX_CQE) {
+	if (cqe < 1 || cqe > most) {
 		urxe_why("ibv_resize_cq: cqe is %d, and must be 1 to %d", cqe,
-			 URXE_MAX_CQE);
-		return EINVAL;
+			 most);
+		return profile_error(&cq->ctx->profile, PROFILE_max_cqe,
+				     EINVAL);
 	}
 	if (cq_in_batch(cq)) {
 		urxe_why(

@@ -10,6 +10,9 @@
 
 #include "context.h"
 #include "engine/cq/cq_moderate.h"
+#include "profile.h"
+#include "qp.h"
+#include "shared/opcode.h"
 #include "verbs.h"
 
 /* bits of device_cap_flags_ex that verbs.h does not define */
@@ -21,109 +24,186 @@
 #define ODP_FLUSH (1u << 6)
 #define ODP_ATOMIC_WRITE (1u << 7)
 
-static void device_fill_odp(struct ibv_device_attr_ex *attr)
+/* Operations on on-demand memory that QPs of a type support. */
+static uint32_t device_odp(const struct urxe_context *ctx,
+			   enum ibv_qp_type type, uint64_t needs)
 {
-	const uint32_t datagram = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
-				  IBV_ODP_SUPPORT_SRQ_RECV;
-	const uint32_t unreliable = datagram | IBV_ODP_SUPPORT_WRITE;
-	const uint32_t reliable = unreliable | IBV_ODP_SUPPORT_READ |
-				  IBV_ODP_SUPPORT_ATOMIC | ODP_FLUSH |
-				  ODP_ATOMIC_WRITE;
+	static const struct {
+		uint32_t op;
+		uint64_t needs; /* features */
+		uint32_t cap;
+	} caps[] = {
+		{ IBV_WR_SEND, 0, IBV_ODP_SUPPORT_SEND },
+		{ IBV_WR_RDMA_WRITE, 0, IBV_ODP_SUPPORT_WRITE },
+		{ IBV_WR_RDMA_READ, 0, IBV_ODP_SUPPORT_READ },
+		{ IBV_WR_ATOMIC_FETCH_AND_ADD,
+		  PROFILE_HAS(ATOMIC) | PROFILE_HAS(ODP_ATOMIC),
+		  IBV_ODP_SUPPORT_ATOMIC },
+		{ URXE_WR_FLUSH, 0, ODP_FLUSH },
+		{ URXE_WR_ATOMIC_WRITE, 0, ODP_ATOMIC_WRITE },
+	};
+	const uint32_t ops = qp_ops(ctx, type);
+	uint32_t all = 0;
+	size_t i;
 
-	attr->odp_caps.general_caps = IBV_ODP_SUPPORT |
-				      IBV_ODP_SUPPORT_IMPLICIT;
-	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable;
-	attr->odp_caps.per_transport_caps.uc_odp_caps = unreliable;
-	attr->odp_caps.per_transport_caps.ud_odp_caps = datagram;
-	attr->xrc_odp_caps = reliable;
+	if (!(profile_limit(ctx, qp_types) & 1ull << type) ||
+	    !profile_has(ctx, needs))
+		return 0;
+	for (i = 0; i < sizeof(caps) / sizeof(*caps); i++)
+		if (ops & 1u << caps[i].op && profile_has(ctx, caps[i].needs))
+			all |= caps[i].cap;
+	if (type == IBV_QPT_UD && !profile_has(ctx, PROFILE_HAS(ODP_UD_RECV)))
+		return all;
+	all |= IBV_ODP_SUPPORT_RECV;
+	if (profile_has(ctx, PROFILE_HAS(SRQ)))
+		all |= IBV_ODP_SUPPORT_SRQ_RECV;
+	return all;
+}
+
+static void device_fill_odp(const struct urxe_context *ctx,
+			    struct ibv_device_attr_ex *attr)
+{
+	struct ibv_odp_caps *odp = &attr->odp_caps;
+
+	if (!(profile_limit(ctx, access) & IBV_ACCESS_ON_DEMAND))
+		return;
+	odp->general_caps = IBV_ODP_SUPPORT;
+	if (profile_has(ctx, PROFILE_HAS(ODP_IMPLICIT)))
+		odp->general_caps |= IBV_ODP_SUPPORT_IMPLICIT;
+	odp->per_transport_caps.rc_odp_caps = device_odp(ctx, IBV_QPT_RC, 0);
+	odp->per_transport_caps.uc_odp_caps =
+		device_odp(ctx, IBV_QPT_UC, PROFILE_HAS(ODP_UC));
+	odp->per_transport_caps.ud_odp_caps = device_odp(ctx, IBV_QPT_UD, 0);
+	attr->xrc_odp_caps =
+		device_odp(ctx, IBV_QPT_XRC_SEND, PROFILE_HAS(XRC));
+}
+
+/* Flags that urxe and the device have; a feature that it lacks has no flag. */
+static uint32_t device_caps(const struct urxe_context *ctx)
+{
+	static const struct {
+		uint64_t feature;
+		uint32_t flags;
+	} of[] = {
+		{ PROFILE_HAS(SRQ) | PROFILE_HAS(SRQ_RESIZE),
+		  IBV_DEVICE_SRQ_RESIZE },
+		{ PROFILE_HAS(XRC), IBV_DEVICE_XRC },
+		{ PROFILE_HAS(MW_1), IBV_DEVICE_MEM_WINDOW },
+		{ PROFILE_HAS(MW_2), IBV_DEVICE_MEM_WINDOW_TYPE_2B },
+	};
+	uint32_t flags =
+		IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_UD_AV_PORT_ENFORCE |
+		IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
+		IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_SYS_IMAGE_GUID;
+	size_t i;
+
+	for (i = 0; i < sizeof(of) / sizeof(*of); i++)
+		if (profile_has(ctx, of[i].feature))
+			flags |= of[i].flags;
+	return flags & (uint32_t)profile_limit(ctx, device_cap_flags);
 }
 
 static void device_fill_limits(const struct urxe_context *ctx,
 			       struct ibv_device_attr *a)
 {
-	const struct urxe_dev *dev = ctx->fabric->dev;
+	const uint64_t *limit = ctx->profile.value;
+	const uint64_t pages = ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
 
 	a->node_guid = htobe64(ctx->hca->node_guid);
 	a->sys_image_guid = a->node_guid;
-	a->max_mr_size = UINT64_MAX;
-	a->page_size_cap = ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
-	a->vendor_id = dev->vendor_id;
-	a->vendor_part_id = dev->vendor_part_id;
-	a->hw_ver = dev->hw_ver;
-	a->max_qp = fabric_obj_limit(URXE_OBJ_QP);
-	a->max_qp_wr = URXE_MAX_QP_WR;
-	a->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN |
-			      IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC |
-			      IBV_DEVICE_UD_AV_PORT_ENFORCE |
-			      IBV_DEVICE_CURR_QP_STATE_MOD |
-			      IBV_DEVICE_PORT_ACTIVE_EVENT |
-			      IBV_DEVICE_MEM_WINDOW |
-			      IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-			      IBV_DEVICE_MEM_MGT_EXTENSIONS |
-			      IBV_DEVICE_SYS_IMAGE_GUID;
-	a->max_sge = URXE_MAX_SGE;
-	a->max_sge_rd = URXE_MAX_SGE;
-	a->max_cq = fabric_obj_limit(URXE_OBJ_CQ);
-	a->max_cqe = URXE_MAX_CQE;
-	a->max_mr = fabric_obj_limit(URXE_OBJ_MR);
-	a->max_mw = fabric_obj_limit(URXE_OBJ_MW);
-	a->max_pd = fabric_obj_limit(URXE_OBJ_PD);
-	a->max_ah = fabric_obj_limit(URXE_OBJ_AH);
-	a->max_srq = fabric_obj_limit(URXE_OBJ_SRQ);
-	a->max_srq_wr = URXE_MAX_SRQ_WR;
-	a->max_srq_sge = URXE_MAX_SGE;
-	a->max_mcast_grp = URXE_MAX_MCAST_GRP;
-	a->max_mcast_qp_attach = URXE_MAX_MCAST_ATTACH;
-	a->max_total_mcast_qp_attach = URXE_MAX_MCAST_GRP *
-				       URXE_MAX_MCAST_ATTACH;
-	a->max_qp_rd_atom = URXE_MAX_RD_ATOM;
-	a->max_qp_init_rd_atom = URXE_MAX_RD_ATOM;
-	a->max_res_rd_atom = URXE_MAX_RD_ATOM * a->max_qp;
-	a->atomic_cap = IBV_ATOMIC_HCA;
+	a->max_mr_size = limit[PROFILE_max_mr_size];
+	a->page_size_cap = pages & limit[PROFILE_page_size_cap];
+#define SHOW(name) a->name = (__typeof__(a->name))limit[PROFILE_##name]
+	SHOW(vendor_id);
+	SHOW(vendor_part_id);
+	SHOW(hw_ver);
+	SHOW(max_qp);
+	SHOW(max_qp_wr);
+	SHOW(max_sge);
+	SHOW(max_sge_rd);
+	SHOW(max_cq);
+	SHOW(max_cqe);
+	SHOW(max_mr);
+	SHOW(max_mw);
+	SHOW(max_pd);
+	SHOW(max_ah);
+	SHOW(max_srq);
+	SHOW(max_srq_wr);
+	SHOW(max_srq_sge);
+	SHOW(max_mcast_grp);
+	SHOW(max_mcast_qp_attach);
+	SHOW(max_qp_rd_atom);
+	SHOW(max_qp_init_rd_atom);
+	SHOW(local_ca_ack_delay);
+#undef SHOW
+	if (!profile_has(ctx, PROFILE_HAS(SRQ)))
+		a->max_srq = a->max_srq_wr = a->max_srq_sge = 0;
+	if (!profile_has(ctx, PROFILE_HAS(MCAST)))
+		a->max_mcast_grp = a->max_mcast_qp_attach = 0;
+	if (!(limit[PROFILE_features] &
+	      (PROFILE_HAS(MW_1) | PROFILE_HAS(MW_2))))
+		a->max_mw = 0;
+	a->device_cap_flags = device_caps(ctx);
+	a->max_total_mcast_qp_attach =
+		a->max_mcast_grp * a->max_mcast_qp_attach;
+	a->max_res_rd_atom = a->max_qp_rd_atom * a->max_qp;
+	a->atomic_cap = profile_has(ctx, PROFILE_HAS(ATOMIC)) ? IBV_ATOMIC_HCA :
+								IBV_ATOMIC_NONE;
 	a->max_pkeys = 1;
 	a->phys_port_cnt = 1;
-	memcpy(a->fw_ver, dev->fw_ver, sizeof(dev->fw_ver));
+	memcpy(a->fw_ver, ctx->profile.fw_ver, sizeof(a->fw_ver));
+}
+
+static uint64_t device_dm_size(const struct urxe_context *ctx)
+{
+	const uint64_t most = profile_limit(ctx, max_dm_size);
+
+	if (!profile_has(ctx, PROFILE_HAS(DM)))
+		return 0;
+	return most < ctx->fabric->dm_bytes ? most : ctx->fabric->dm_bytes;
 }
 
 int urxe_query_device_ex(struct ibv_context *ibctx,
 			 const struct ibv_query_device_ex_input *input,
 			 struct ibv_device_attr_ex *attr, size_t size)
 {
-	const struct urxe_dev *dev = to_uctx(ibctx)->fabric->dev;
+	const struct urxe_context *ctx = to_uctx(ibctx);
+	const uint64_t ops = profile_limit(ctx, send_ops);
 	struct ibv_device_attr_ex full;
 
 	if (input && input->comp_mask)
 		return EINVAL;
 	memset(&full, 0, sizeof(full));
-	device_fill_limits(to_uctx(ibctx), &full.orig_attr);
-	device_fill_odp(&full);
-	full.device_cap_flags_ex = full.orig_attr.device_cap_flags |
-				   CAP_FLUSH_GLOBAL | CAP_FLUSH_PERSISTENT |
-				   CAP_ATOMIC_WRITE;
-	full.max_dm_size = dev->dm_bytes;
+	device_fill_limits(ctx, &full.orig_attr);
+	device_fill_odp(ctx, &full);
+	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+	if (ops & 1ull << URXE_WR_FLUSH)
+		full.device_cap_flags_ex |= CAP_FLUSH_GLOBAL |
+					    CAP_FLUSH_PERSISTENT;
+	if (ops & 1ull << URXE_WR_ATOMIC_WRITE)
+		full.device_cap_flags_ex |= CAP_ATOMIC_WRITE;
+	full.max_dm_size = device_dm_size(ctx);
 	full.phys_port_cnt_ex = 1;
-	full.cq_mod_caps.max_cq_count = CQ_MAX_COUNT;
-	full.cq_mod_caps.max_cq_period = CQ_MAX_PERIOD;
-	full.hca_core_clock = 1000000; /* kHz: timestamps are in ns */
-	full.completion_timestamp_mask = UINT64_MAX;
+	if (profile_has(ctx, PROFILE_HAS(MODERATE_CQ))) {
+		full.cq_mod_caps.max_cq_count = CQ_MAX_COUNT;
+		full.cq_mod_caps.max_cq_period = CQ_MAX_PERIOD;
+	}
+	if (profile_limit(ctx, features) &
+	    (PROFILE_HAS(CLOCK) | PROFILE_HAS(CQ_TIMESTAMP)))
+		full.hca_core_clock = 1000000; /* kHz: timestamps are in ns */
+	if (profile_has(ctx, PROFILE_HAS(CQ_TIMESTAMP)))
+		full.completion_timestamp_mask = UINT64_MAX;
 	/* older applications pass a shorter struct */
 	memcpy(attr, &full, size < sizeof(full) ? size : sizeof(full));
 	return 0;
 }
 
-/* 4X HDR, as ibv_query_port and sysfs report */
-#define WIDTH_4X 2
-#define SPEED_HDR 64
-#define LANES 4
-#define LANE_SPEED 500 /* units of 100 Mb/s */
-
 int urxe_query_port_speed(struct ibv_context *ctx, uint32_t port,
 			  uint64_t *speed)
 {
-	(void)ctx;
 	if (port != 1)
 		return EINVAL;
-	*speed = LANES * LANE_SPEED;
+	*speed = rate_of(&to_uctx(ctx)->profile);
 	return 0;
 }
 
@@ -151,17 +231,17 @@ int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 	 */
 	attr->state = state == URXE_PORT_ACTIVE ? IBV_PORT_ACTIVE :
 						  IBV_PORT_DOWN;
-	attr->max_mtu = IBV_MTU_4096;
-	attr->active_mtu = IBV_MTU_4096;
-	attr->gid_tbl_len = URXE_MAX_GID;
+	attr->max_mtu = profile_mtu(profile_limit(ctx, max_mtu));
+	attr->active_mtu = profile_mtu(profile_limit(ctx, active_mtu));
+	attr->gid_tbl_len = (int)gid_table_len(ctx->hca);
 	attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
-	attr->max_msg_sz = URXE_MAX_MSG;
+	attr->max_msg_sz = (uint32_t)profile_limit(ctx, max_msg_sz);
 	attr->bad_pkey_cntr = violations(ctx, URXE_CNT_BAD_PKEY);
 	attr->qkey_viol_cntr = violations(ctx, URXE_CNT_BAD_QKEY);
 	attr->pkey_tbl_len = 1;
-	attr->max_vl_num = 1;
-	attr->active_width = WIDTH_4X;
-	attr->active_speed = SPEED_HDR;
+	attr->max_vl_num = (uint8_t)profile_limit(ctx, max_vl_num);
+	attr->active_width = (uint8_t)profile_limit(ctx, active_width);
+	attr->active_speed = (uint8_t)profile_limit(ctx, active_speed);
 	attr->phys_state = state == URXE_PORT_ACTIVE ? 5 : 3;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
 	attr->flags = IBV_QPF_GRH_REQUIRED;

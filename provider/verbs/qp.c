@@ -14,9 +14,11 @@
 #include "engine/core/log.h"
 #include "engine/run/quiesce.h"
 #include "engine/qp/why.h"
+#include "engine/qp/wqe.h"
 #include "event.h"
 #include "parent_domain.h"
 #include "pd.h"
+#include "profile.h"
 #include "qp.h"
 #include "srq.h"
 #include "verbs.h"
@@ -42,31 +44,54 @@ static bool qp_srq_suits(const struct ibv_srq *srq)
 	       IBV_SRQT_BASIC;
 }
 
+static enum profile_key qp_inline_key(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UC:
+		return PROFILE_max_inline_uc;
+	case IBV_QPT_UD:
+		return PROFILE_max_inline_ud;
+	case IBV_QPT_XRC_SEND:
+		return PROFILE_max_inline_xrc;
+	default:
+		return PROFILE_max_inline_rc;
+	}
+}
+
 /*
- * Return -EINVAL if a capability exceeds its limit.  The receive sizes are
- * ignored if the QP has no receive queue (ibv_create_qp(3)).
+ * Return -EINVAL, or the errno value of the device's profile, if a capability
+ * exceeds its limit.  The receive sizes are ignored if the QP has no receive
+ * queue (ibv_create_qp(3)).
  */
-static int qp_check_cap(const struct ibv_qp_cap *cap, bool has_rq)
+static int qp_check_cap(const struct urxe_context *ctx,
+			const struct ibv_qp_cap *cap, enum ibv_qp_type type,
+			bool has_rq)
 {
 	const struct {
 		const char *name;
-		uint32_t value, max;
+		uint32_t value;
+		enum profile_key key;
 	} limit[] = {
-		{ "max_send_wr", cap->max_send_wr, URXE_MAX_QP_WR },
+		{ "max_send_wr", cap->max_send_wr, PROFILE_max_qp_wr },
 		{ "max_recv_wr", has_rq ? cap->max_recv_wr : 0,
-		  URXE_MAX_QP_WR },
-		{ "max_send_sge", cap->max_send_sge, URXE_MAX_SGE },
+		  PROFILE_max_qp_wr },
+		{ "max_send_sge", cap->max_send_sge, PROFILE_max_sge },
 		{ "max_recv_sge", has_rq ? cap->max_recv_sge : 0,
-		  URXE_MAX_SGE },
-		{ "max_inline_data", cap->max_inline_data, URXE_MAX_INLINE },
+		  PROFILE_max_recv_sge },
+		{ "max_inline_data", cap->max_inline_data,
+		  qp_inline_key(type) },
 	};
+	uint32_t max;
 	size_t i;
 
-	for (i = 0; i < sizeof(limit) / sizeof(*limit); i++)
-		if (limit[i].value > limit[i].max)
-			return fabric_fail(
-				EINVAL, "cap.%s is %u, and must be at most %u",
-				limit[i].name, limit[i].value, limit[i].max);
+	for (i = 0; i < sizeof(limit) / sizeof(*limit); i++) {
+		max = (uint32_t)ctx->profile.value[limit[i].key];
+		if (limit[i].value > max)
+			return profile_refuse(
+				ctx, limit[i].key, EINVAL,
+				"cap.%s is %u, and must be at most %u",
+				limit[i].name, limit[i].value, max);
+	}
 	return 0;
 }
 
@@ -74,12 +99,18 @@ static int qp_check_cap(const struct ibv_qp_cap *cap, bool has_rq)
  * Check the attributes that each QP type requires and excludes
  * (ibv_create_qp_ex(3)).  @pd is the PD of @init, or NULL.  0 or -errno
  */
-static int qp_check_init(const struct ibv_context *ctx,
+static int qp_check_init(struct ibv_context *ctx,
 			 const struct ibv_qp_init_attr_ex *init,
 			 const struct urxe_pd *pd)
 {
 	bool initiator = init->qp_type == IBV_QPT_XRC_SEND;
+	const struct urxe_context *uctx = to_uctx(ctx);
 
+	if (init->qp_type <= IBV_QPT_XRC_RECV &&
+	    !(profile_limit(uctx, qp_types) & 1ull << init->qp_type))
+		return profile_refuse(uctx, PROFILE_qp_types, EOPNOTSUPP,
+				      "QP type %d is not supported",
+				      (int)init->qp_type);
 	switch (init->qp_type) {
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
@@ -117,7 +148,8 @@ static int qp_check_init(const struct ibv_context *ctx,
 		return fabric_fail(ENOENT, "the SRQ was destroyed");
 	if (init->srq && !qp_srq_suits(init->srq))
 		return fabric_fail(EINVAL, "the SRQ is an XRC SRQ");
-	return qp_check_cap(&init->cap, !init->srq && !initiator);
+	return qp_check_cap(uctx, &init->cap, init->qp_type,
+			    !init->srq && !initiator);
 }
 
 void vqp_fill(struct urxe_vqp *vqp, struct ibv_context *ibv,
@@ -166,6 +198,25 @@ static void qp_take_init(struct urxe_vqp *vqp,
 	}
 }
 
+uint32_t qp_ops(const struct urxe_context *ctx, enum ibv_qp_type type)
+{
+	return sq_ops[type & (SQ_TYPES - 1)] &
+	       (uint32_t)profile_limit(ctx, send_ops);
+}
+
+/* Set the limits of the device for a send queue. */
+static void vqp_limit_sq(struct urxe_sq *sq, const struct urxe_context *ctx,
+			 enum ibv_qp_type type)
+{
+	const uint64_t most = ctx->profile.value[qp_inline_key(type)];
+
+	sq->ops = qp_ops(ctx, type);
+	sq->max_msg = (uint32_t)profile_limit(ctx, max_msg_sz);
+	sq->max_sge_rd = (uint32_t)profile_limit(ctx, max_sge_rd);
+	if (sq->max_inline > most)
+		sq->max_inline = (uint32_t)most;
+}
+
 /*
  * Create the engine's part of the QP, and its event tag.  The ring of the
  * send queue is allocated by the parent domain's allocator if there is one.
@@ -190,6 +241,7 @@ static int vqp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
 	size_t bytes = sq_plan(sq, &init->cap, init->sq_sig_all);
 	int ret;
 
+	vqp_limit_sq(sq, ctx, init->qp_type);
 	sq->ring = pd_alloc_sq(vqp->pd, bytes, &vqp->custom_sq);
 	if (!sq->ring && vqp->custom_sq)
 		return -ENOMEM;
@@ -342,9 +394,11 @@ int urxe_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 
 int urxe_query_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
 {
-	const struct urxe_dev *dev = to_uqp(ibqp)->ctx->fabric->dev;
+	const struct urxe_context *ctx = to_uqp(ibqp)->ctx;
 
-	*ece = (struct ibv_ece){ .vendor_id = dev->vendor_id };
+	*ece = (struct ibv_ece){
+		.vendor_id = (uint32_t)profile_limit(ctx, vendor_id),
+	};
 	return 0;
 }
 

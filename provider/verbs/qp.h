@@ -54,6 +54,8 @@ static inline bool qp_is_named(struct ibv_qp *qp)
  */
 struct ibv_qp *vqp_create(struct ibv_context *ctx,
 			  struct ibv_qp_init_attr_ex *init);
+/* The opcodes that QPs of a type support on the context's device: WQE_BIT(). */
+uint32_t qp_ops(const struct urxe_context *ctx, enum ibv_qp_type type);
 /*
  * Set the public members that libibverbs leaves to the provider: context,
  * number, type, state, lock, XRC domain.

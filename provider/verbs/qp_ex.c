@@ -14,6 +14,8 @@
 #include "engine/exec/requester.h"
 #include "engine/qp/wait.h"
 #include "engine/qp/wqe.h"
+#include "context.h"
+#include "profile.h"
 #include "qp.h"
 #include "qp_ex.h"
 #include "verbs.h"
@@ -278,7 +280,9 @@ static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t n,
 	struct urxe_vqp *vqp = vqp_from_ex(ibqp);
 	struct urxe_wqe *w = batch_data(vqp);
 
-	if (w && unlikely(wqe_sges(&vqp->qp.sq, w, list, n)))
+	if (w && unlikely((w->opcode == IBV_WR_RDMA_READ &&
+			   n > vqp->qp.sq.max_sge_rd) ||
+			  wqe_sges(&vqp->qp.sq, w, list, n)))
 		batch_fail(vqp, EINVAL);
 }
 
@@ -378,17 +382,19 @@ static const struct {
 #define BUILDERS (sizeof(builders) / sizeof(*builders))
 
 /* -EOPNOTSUPP if @type or the running libibverbs has no call for a flag. */
-static int qp_ex_check_ops(enum ibv_qp_type type, uint64_t flags)
+static int qp_ex_check_ops(const struct urxe_context *ctx,
+			   enum ibv_qp_type type, uint64_t flags)
 {
+	const uint32_t ops = qp_ops(ctx, type);
 	size_t i;
 
 	for (i = 0; i < BUILDERS; i++)
-		if (sq_op_allowed(type, builders[i].opcode) &&
+		if (ops & WQE_BIT(builders[i].opcode) &&
 		    builders[i].slot + sizeof(void *) <= pabi.qp_tail)
 			flags &= ~(uint64_t)builders[i].flag;
 	if (flags)
-		return fabric_fail(
-			EOPNOTSUPP,
+		return profile_refuse(
+			ctx, PROFILE_send_ops, EOPNOTSUPP,
 			"send_ops_flags 0x%llx are not supported by this QP type",
 			(unsigned long long)flags);
 	return 0;
@@ -425,7 +431,8 @@ static void qp_ex_set_calls(struct urxe_vqp *vqp, uint64_t flags)
 	(IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE | \
 	 IBV_QP_INIT_ATTR_RX_HASH)
 
-static int qp_ex_check_init(const struct ibv_qp_init_attr_ex *a)
+static int qp_ex_check_init(const struct urxe_context *ctx,
+			    const struct ibv_qp_init_attr_ex *a)
 {
 	if (a->comp_mask & QP_MASKS_OF_NICS)
 		return fabric_fail(EOPNOTSUPP, "TSO and RSS are not supported");
@@ -437,7 +444,7 @@ static int qp_ex_check_init(const struct ibv_qp_init_attr_ex *a)
 				   "create_flags 0x%x are not supported",
 				   a->create_flags);
 	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		return qp_ex_check_ops(a->qp_type, a->send_ops_flags);
+		return qp_ex_check_ops(ctx, a->qp_type, a->send_ops_flags);
 	return 0;
 }
 
@@ -447,7 +454,7 @@ struct ibv_qp *urxe_create_qp_ex(struct ibv_context *ctx,
 	struct ibv_qp *qp;
 	int ret;
 
-	ret = qp_ex_check_init(a);
+	ret = qp_ex_check_init(to_uctx(ctx), a);
 	if (ret)
 		return urxe_fail(ret, "ibv_create_qp_ex");
 	qp = vqp_create(ctx, a);

@@ -19,6 +19,7 @@
 #include "engine/exec/requester.h"
 #include "engine/qp/wait.h"
 #include "engine/qp/why.h"
+#include "profile.h"
 #include "qp.h"
 #include "verbs.h"
 
@@ -135,7 +136,9 @@ static int qp_check_transition(const struct urxe_qp *qp, enum ibv_qp_state from,
 	mask &= ~IBV_QP_STATE;
 	if (to != IBV_QPS_RESET && to != IBV_QPS_ERR) {
 		t = qp_transition(qp->type, from, to);
-		if (!t.from && !t.to) {
+		if ((!t.from && !t.to) ||
+		    (from == IBV_QPS_RTS && to == IBV_QPS_SQD &&
+		     !profile_has(qp->ctx, PROFILE_HAS(SQD)))) {
 			urxe_why(
 				"ibv_modify_qp: QP 0x%x: invalid transition from %s to %s",
 				qp->qpn, reason_state_name(from),
@@ -153,11 +156,15 @@ static int qp_check_transition(const struct urxe_qp *qp, enum ibv_qp_state from,
 	return EINVAL;
 }
 
-/* The range of an attribute, which is checked if @mask has its bit. */
+/*
+ * The range of an attribute, which is checked if @mask has its bit.  `key` is
+ * that of its limit in the device's profile, or PROFILE_KEYS_COUNT.
+ */
 struct range {
 	int bit;
 	const char *name;
 	uint32_t value, min, max;
+	enum profile_key key;
 };
 
 static int qp_check_range(const struct urxe_qp *qp, const struct range *r,
@@ -167,30 +174,39 @@ static int qp_check_range(const struct urxe_qp *qp, const struct range *r,
 		return 0;
 	urxe_why("ibv_modify_qp: QP 0x%x: %s is %u, and must be %u to %u",
 		 qp->qpn, r->name, r->value, r->min, r->max);
-	return EINVAL;
+	return r->key == PROFILE_KEYS_COUNT ?
+		       EINVAL :
+		       profile_error(&qp->ctx->profile, r->key, EINVAL);
 }
 
 static int qp_check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 			   int mask)
 {
-#define RANGE(bit, field, min, max)                      \
-	{                                                \
-		IBV_QP_##bit, #field, a->field, min, max \
+#define RANGE_OF(key, bit, field, min, max)                   \
+	{                                                     \
+		IBV_QP_##bit, #field, a->field, min, max, key \
 	}
+#define RANGE(...) RANGE_OF(PROFILE_KEYS_COUNT, __VA_ARGS__)
+#define LIMIT(key, bit, field, min)              \
+	RANGE_OF(PROFILE_##key, bit, field, min, \
+		 (uint32_t)profile_limit(qp->ctx, key))
 	const struct range ranges[] = {
 		RANGE(PORT, port_num, 1, 1),
 		RANGE(PKEY_INDEX, pkey_index, 0, 0),
-		RANGE(PATH_MTU, path_mtu, IBV_MTU_256, IBV_MTU_4096),
+		RANGE_OF(PROFILE_max_mtu, PATH_MTU, path_mtu, IBV_MTU_256,
+			 profile_mtu(profile_limit(qp->ctx, max_mtu))),
 		RANGE(DEST_QPN, dest_qp_num, 0, URXE_QPN_MASK),
 		RANGE(TIMEOUT, timeout, 0, 31),
 		RANGE(RETRY_CNT, retry_cnt, 0, 7),
 		RANGE(RNR_RETRY, rnr_retry, 0, 7),
 		RANGE(MIN_RNR_TIMER, min_rnr_timer, 0, 31),
-		RANGE(MAX_QP_RD_ATOMIC, max_rd_atomic, 0, URXE_MAX_RD_ATOM),
-		RANGE(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, 0,
-		      URXE_MAX_RD_ATOM),
+		LIMIT(max_qp_init_rd_atom, MAX_QP_RD_ATOMIC, max_rd_atomic, 0),
+		LIMIT(max_qp_rd_atom, MAX_DEST_RD_ATOMIC, max_dest_rd_atomic,
+		      0),
 	};
+#undef LIMIT
 #undef RANGE
+#undef RANGE_OF
 	size_t i;
 	int ret;
 
@@ -209,6 +225,17 @@ static int qp_check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 	if (ret)
 		urxe_fail(ret, "ibv_modify_qp");
 	return -ret;
+}
+
+/* The value of max_rd_atomic or max_dest_rd_atomic; 0 may have a meaning. */
+static uint8_t rd_atomic_of(const struct urxe_qp *qp, uint8_t value,
+			    enum profile_key limit)
+{
+	const struct urxe_profile *p = &qp->ctx->profile;
+
+	if (value || !(p->value[PROFILE_quirks] & PROFILE_RD_ATOMIC_0_IS_MAX))
+		return value;
+	return (uint8_t)p->value[limit];
 }
 
 /* Copy the attributes in @mask to the QP and to its shared part. */
@@ -232,9 +259,13 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	TAKE(IBV_QP_RETRY_CNT, retry_cnt);
 	TAKE(IBV_QP_RNR_RETRY, rnr_retry);
 	TAKE(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
-	TAKE(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
-	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
 #undef TAKE
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		own->max_rd_atomic = rd_atomic_of(qp, a->max_rd_atomic,
+						  PROFILE_max_qp_init_rd_atom);
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		own->max_dest_rd_atomic = rd_atomic_of(
+			qp, a->max_dest_rd_atomic, PROFILE_max_qp_rd_atom);
 	if (mask & IBV_QP_SQ_PSN) {
 		qp->psn = a->sq_psn & URXE_PSN_MASK;
 		store_relaxed(&sh->sq_psn, qp->psn);
@@ -244,7 +275,8 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		store_relaxed(&sh->epsn, own->rq_psn);
 	}
 	if (qp->type == IBV_QPT_UD)
-		qp->mtu_shift = IBV_MTU_4096 + 7;
+		qp->mtu_shift =
+			profile_mtu(profile_limit(qp->ctx, active_mtu)) + 7;
 	if (mask & IBV_QP_QKEY) {
 		own->qkey = a->qkey;
 		store_relaxed(&sh->qkey, a->qkey);
@@ -256,19 +288,19 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		store_relaxed(&sh->min_rnr_timer, a->min_rnr_timer);
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
-		store_relaxed(&sh->max_dest_rd_atomic, a->max_dest_rd_atomic);
+		store_relaxed(&sh->max_dest_rd_atomic, own->max_dest_rd_atomic);
 	if (mask & IBV_QP_PATH_MTU) {
 		qp->mtu_shift = a->path_mtu + 7;
 		store_relaxed(&sh->path_mtu, a->path_mtu);
 	}
 	if (mask & IBV_QP_AV) {
-		shared_gid_put(
-			&sh->sgid,
-			qp->ctx->hca
-				->gid[URXE_GID_ROW(a->ah_attr.grh.sgid_index)]
-				.raw);
-		store_relaxed(&sh->roce,
-			      URXE_GID_TYPE(a->ah_attr.grh.sgid_index));
+		shared_gid_put(&sh->sgid,
+			       qp->ctx->hca
+				       ->gid[gid_row(qp->ctx->hca,
+						     a->ah_attr.grh.sgid_index)]
+				       .raw);
+		store_relaxed(&sh->roce, gid_roce(qp->ctx->hca,
+						  a->ah_attr.grh.sgid_index));
 		shared_gid_put(&sh->dgid, a->ah_attr.grh.dgid.raw);
 	}
 	if (mask & IBV_QP_ACCESS_FLAGS)

@@ -8,6 +8,7 @@
 #include "engine/core/log.h"
 #include "event.h"
 #include "pd.h"
+#include "profile.h"
 #include "srq.h"
 #include "verbs.h"
 #include "xrc.h"
@@ -22,12 +23,26 @@ static bool srq_attr_is_xrc(const struct ibv_srq_init_attr_ex *a)
 	       a->srq_type == IBV_SRQT_XRC;
 }
 
+static int srq_check_wr(const struct urxe_context *ctx, uint32_t max_wr)
+{
+	const uint32_t most = (uint32_t)profile_limit(ctx, max_srq_wr);
+
+	if (max_wr && max_wr <= most)
+		return 0;
+	return profile_refuse(ctx, PROFILE_max_srq_wr, EINVAL,
+			      "max_wr is %u, and must be 1 to %u", max_wr,
+			      most);
+}
+
 /* Check the attributes, and return the PD that they name in *@pd.  -errno */
-static int srq_check_attr(const struct ibv_context *ctx,
+static int srq_check_attr(struct ibv_context *ctx,
 			  const struct ibv_srq_init_attr_ex *a,
 			  struct urxe_pd **pd)
 {
 	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	const struct urxe_context *uctx = to_uctx(ctx);
+	const uint32_t max_sge = (uint32_t)profile_limit(uctx, max_srq_sge);
+	int ret;
 
 	if (a->comp_mask & ~SRQ_MASKS ||
 	    (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
@@ -53,13 +68,13 @@ static int srq_check_attr(const struct ibv_context *ctx,
 			"XRC needs an XRCD and a CQ of this ibv_open_device");
 	if (srq_attr_is_xrc(a) && !cq_is_named(a->cq))
 		return fabric_fail(ENOENT, "the CQ was destroyed");
-	if (!a->attr.max_wr || a->attr.max_wr > URXE_MAX_SRQ_WR)
-		return fabric_fail(EINVAL, "max_wr is %u, and must be 1 to %u",
-				   a->attr.max_wr, URXE_MAX_SRQ_WR);
-	if (a->attr.max_sge > URXE_MAX_SGE)
-		return fabric_fail(EINVAL,
-				   "max_sge is %u, and must be at most %u",
-				   a->attr.max_sge, URXE_MAX_SGE);
+	ret = srq_check_wr(uctx, a->attr.max_wr);
+	if (ret)
+		return ret;
+	if (a->attr.max_sge > max_sge)
+		return profile_refuse(uctx, PROFILE_max_srq_sge, EINVAL,
+				      "max_sge is %u, and must be at most %u",
+				      a->attr.max_sge, max_sge);
 	if (a->attr.srq_limit > a->attr.max_wr)
 		return fabric_fail(EINVAL, "srq_limit %u is above max_wr %u",
 				   a->attr.srq_limit, a->attr.max_wr);
@@ -177,6 +192,16 @@ int urxe_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 
 	if (!srq_is_named(ibsrq))
 		return ENOENT;
+	if (mask & IBV_SRQ_MAX_WR) {
+		ret = profile_need(srq->ctx, PROFILE_HAS(SRQ_RESIZE),
+				   "a change of max_wr");
+		if (!ret)
+			ret = srq_check_wr(srq->ctx, attr->max_wr);
+		if (ret) {
+			urxe_fail(ret, "ibv_modify_srq");
+			return -ret;
+		}
+	}
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) {
 		urxe_why(
 			"ibv_modify_srq: mask 0x%x has bits other than IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT",

@@ -158,7 +158,7 @@ static bool modify_is_remote(const struct urxe_qp *qp,
 
 	return mask & IBV_QP_STATE && a->qp_state == IBV_QPS_RTR &&
 	       mask & IBV_QP_AV && a->ah_attr.is_global &&
-	       URXE_GID_TYPE(g->sgid_index) == URXE_ROCE_V2 &&
+	       gid_roce(qp->ctx->hca, g->sgid_index) == URXE_ROCE_V2 &&
 	       qp->type != IBV_QPT_UD && qp_state(qp) == IBV_QPS_INIT &&
 	       qp->ctx->has_wire &&
 	       !ah_gid_is_ours(qp->ctx->fabric->dev, g->dgid.raw);
@@ -275,7 +275,7 @@ static int wire_query_port(struct ibv_context *ctx, uint8_t port,
 	const bool on_wire = !ret && to_uctx(ctx)->has_wire;
 	uint8_t mtu = on_wire ? wire_active_mtu(setting.address) : 0;
 
-	if (mtu)
+	if (mtu && mtu < attr->active_mtu)
 		attr->active_mtu = mtu;
 	return ret;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fabric/profile.h"
 #include "res.h"
 
 #define NODE_TYPE_CA 1
@@ -79,17 +80,17 @@ static int dev_get(struct nl_request *r)
 	const struct urxe_dev *dev = r->f->dev;
 	struct nl_msg *m = nl_reply_new(r, RDMA_NLDEV_CMD_GET);
 	const uint64_t guid = dev->hca[r->device].node_guid;
-	char fw[sizeof(dev->fw_ver) + 1] = "";
+	struct urxe_profile p;
 	int bad;
 
 	if (!m)
 		return -ENOMEM;
-	memcpy(fw, dev->fw_ver, sizeof(dev->fw_ver));
+	profile_copy(&p, &dev->hca[r->device].profile);
 	bad = nldev_put_name(m, r->device);
 	/* in this message: the number of ports */
 	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS, 0);
-	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_FW_VERSION, fw);
+	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_FW_VERSION, p.fw_ver);
 	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_NODE_GUID, guid);
 	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, guid);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, NODE_TYPE_CA);

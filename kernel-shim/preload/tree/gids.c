@@ -66,8 +66,9 @@ static void tree_write_gid(struct urxe_fabric *f, int dirfd, uint32_t k,
 			   unsigned int i)
 {
 	struct urxe_gid g;
-	bool valid = fabric_get_gid(&f->dev->hca[k], i, &g);
-	const char *type = URXE_GID_TYPE(i) == URXE_ROCE_V1 ? "IB/RoCE v1\n" :
+	const struct urxe_hca *hca = &f->dev->hca[k];
+	bool valid = fabric_get_gid(hca, i, &g);
+	const char *type = gid_roce(hca, i) == URXE_ROCE_V1 ? "IB/RoCE v1\n" :
 							      "RoCE v2\n";
 	char gid[48], ndev[32];
 
@@ -147,7 +148,8 @@ void tree_write_gids(struct urxe_fabric *f, int dirfd, bool all)
 	stamp_text(state, stamp);
 	tree_make_empty_gid(dirfd);
 	for (k = 0; k < f->hcas; k++) {
-		for (i = 0; i < URXE_MAX_GID && (all || !k); i++)
+		for (i = 0; i < gid_table_len(&f->dev->hca[k]) && (all || !k);
+		     i++)
 			tree_write_gid(f, dirfd, k, i);
 		tree_write_port(dirfd, k, state >> k & 1);
 		if (all || !k)

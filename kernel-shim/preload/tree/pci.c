@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fabric/profile.h"
 #include "tree.h"
 
 #define CLASS 0x020000 /* Ethernet controller */
@@ -47,11 +48,19 @@ static int pci_put_number(int dirfd, uint32_t k, const char *name, int digits,
 	return pci_put(dirfd, k, name, text);
 }
 
-/* IDs as ibv_query_device(3) reports them, truncated to 16 bits. */
-static int pci_make_ids(const struct urxe_dev *dev, int dirfd, uint32_t k)
+/*
+ * IDs of a device without profile as ibv_query_device(3) reports them,
+ * truncated to 16 bits.  A device with the profile of another vendor has them
+ * as well: libraries that select a driver of that vendor by PCI IDs would
+ * otherwise use it.
+ */
+#define VENDOR (profile_keys[PROFILE_vendor_id].own & 0xffff)
+#define PART (profile_keys[PROFILE_vendor_part_id].own & 0xffff)
+#define REVISION (profile_keys[PROFILE_hw_ver].own & 0xff)
+
+static int pci_make_ids(int dirfd, uint32_t k)
 {
-	const uint32_t vendor = dev->vendor_id & 0xffff;
-	const uint32_t device = dev->vendor_part_id & 0xffff;
+	const uint32_t vendor = VENDOR, device = PART;
 	char text[256], modalias[64];
 	int ret;
 
@@ -77,21 +86,19 @@ static int pci_make_ids(const struct urxe_dev *dev, int dirfd, uint32_t k)
 		ret = pci_put_number(dirfd, k, "subsystem_device", 4, device);
 	if (!ret)
 		ret = pci_put_number(dirfd, k, "class", 6, CLASS);
-	return ret ? ret :
-		     pci_put_number(dirfd, k, "revision", 2,
-				    dev->hw_ver & 0xff);
+	return ret ? ret : pci_put_number(dirfd, k, "revision", 2, REVISION);
 }
 
 /* Configuration space header, and empty BARs; lspci and hwloc read them. */
-static int pci_make_config(const struct urxe_dev *dev, int dirfd, uint32_t k)
+static int pci_make_config(int dirfd, uint32_t k)
 {
 	uint8_t config[256] = {
-		[0] = dev->vendor_id & 0xff,
-		[1] = dev->vendor_id >> 8 & 0xff,
-		[2] = dev->vendor_part_id & 0xff,
-		[3] = dev->vendor_part_id >> 8 & 0xff,
+		[0] = VENDOR & 0xff,
+		[1] = VENDOR >> 8,
+		[2] = PART & 0xff,
+		[3] = PART >> 8,
 		[4] = 6, /* memory space, bus master */
-		[8] = dev->hw_ver & 0xff,
+		[8] = REVISION,
 		[9] = CLASS & 0xff,
 		[10] = CLASS >> 8 & 0xff,
 		[11] = CLASS >> 16,
@@ -173,7 +180,7 @@ static int pci_make_cpus(int dirfd, uint32_t k)
 	return ret ? ret : tree_put(dirfd, path, text, 0444);
 }
 
-int tree_make_pci(struct urxe_fabric *f, int dirfd, uint32_t k)
+int tree_make_pci(int dirfd, uint32_t k)
 {
 	unsigned int i;
 	int ret = 0;
@@ -181,8 +188,8 @@ int tree_make_pci(struct urxe_fabric *f, int dirfd, uint32_t k)
 	for (i = 0; i < sizeof(files) / sizeof(*files) && !ret; i++)
 		ret = pci_put(dirfd, k, files[i].name, files[i].text);
 	if (!ret)
-		ret = pci_make_ids(f->dev, dirfd, k);
+		ret = pci_make_ids(dirfd, k);
 	if (!ret)
-		ret = pci_make_config(f->dev, dirfd, k);
+		ret = pci_make_config(dirfd, k);
 	return ret ? ret : pci_make_cpus(dirfd, k);
 }

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fabric/profile.h"
 #include "tree.h"
 
 #define TREE_VERSION "6\n" /* increment when files change */
@@ -50,9 +51,7 @@ static const struct tree_file device_files[] = {
 	{ TREE_UVERBS "/uevent",
 	  "MAJOR=231\nMINOR=6000#\nDEVNAME=infiniband/" TREE_UVERBS_NAME
 	  "\nDEVMODE=0666\n" },
-	{ TREE_IBDEV "/board_id", "urxe\n" },
 	{ TREE_IBDEV "/hca_type", "urxe\n" },
-	{ TREE_IBDEV "/hw_rev", "1\n" },
 	{ TREE_IBDEV "/node_desc", "urxe: RDMA in user space\n" },
 	{ TREE_IBDEV "/node_type", "1: CA\n" },
 	{ TREE_IBDEV "/uevent", "NAME=" TREE_DEVICE "\n" },
@@ -61,7 +60,6 @@ static const struct tree_file device_files[] = {
 	{ TREE_PORT "lid_mask_count", "0\n" },
 	{ TREE_PORT "link_layer", "Ethernet\n" },
 	{ TREE_PORT "pkeys/0", "0xffff\n" },
-	{ TREE_PORT "rate", "200 Gb/sec (4X HDR)\n" },
 	{ TREE_PORT "sm_lid", "0x0\n" },
 	{ TREE_PORT "sm_sl", "0\n" },
 	{ NULL, NULL },
@@ -189,9 +187,30 @@ static int tree_make_identity(struct urxe_fabric *f, int dirfd, uint32_t k)
 	if (!ret)
 		ret = tree_put_of(dirfd, k, TREE_IBDEV "/sys_image_guid", text,
 				  0444);
-	snprintf(text, sizeof(text), "%.15s\n", f->dev->fw_ver);
+	return ret;
+}
+
+/* Files that show the profile of the device. */
+static int tree_make_profile(struct urxe_fabric *f, int dirfd, uint32_t k)
+{
+	struct urxe_profile p;
+	char text[128];
+	int ret;
+
+	profile_copy(&p, &f->dev->hca[k].profile);
+	snprintf(text, sizeof(text), "%s\n", p.fw_ver);
+	ret = tree_put_of(dirfd, k, TREE_IBDEV "/fw_ver", text, 0444);
+	snprintf(text, sizeof(text), "%s\n",
+		 p.board_id[0] ? p.board_id : "urxe");
 	if (!ret)
-		ret = tree_put_of(dirfd, k, TREE_IBDEV "/fw_ver", text, 0444);
+		ret = tree_put_of(dirfd, k, TREE_IBDEV "/board_id", text, 0444);
+	snprintf(text, sizeof(text), "%llx\n",
+		 (unsigned long long)p.value[PROFILE_hw_ver]);
+	if (!ret)
+		ret = tree_put_of(dirfd, k, TREE_IBDEV "/hw_rev", text, 0444);
+	rate_print(&p, text, sizeof(text));
+	if (!ret)
+		ret = tree_put_of(dirfd, k, TREE_PORT "rate", text, 0444);
 	return ret;
 }
 
@@ -249,7 +268,9 @@ static int tree_fill_device(struct urxe_fabric *f, int dirfd, uint32_t k)
 	if (!ret)
 		ret = tree_make_identity(f, dirfd, k);
 	if (!ret)
-		ret = tree_make_pci(f, dirfd, k);
+		ret = tree_make_profile(f, dirfd, k);
+	if (!ret)
+		ret = tree_make_pci(dirfd, k);
 	if (!ret)
 		ret = tree_make_counters(dirfd, k);
 	if (!ret)

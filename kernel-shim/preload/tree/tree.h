@@ -79,7 +79,7 @@ void tree_expand(char *out, size_t room, const char *in, uint32_t k);
 int tree_put_of(int dirfd, uint32_t k, const char *path, const char *text,
 		mode_t mode);
 /* Create the files of the PCI function of device @k: 0, or -errno. */
-int tree_make_pci(struct urxe_fabric *f, int dirfd, uint32_t k);
+int tree_make_pci(int dirfd, uint32_t k);
 /*
  * Write the files for port states, and for GIDs and interface of device 0,
  * then the stamp.  @all: also those of the other devices, whose GIDs do not

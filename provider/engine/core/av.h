@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <assert.h>
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <string.h>
@@ -18,10 +19,18 @@
 struct urxe_av {
 	uint8_t dgid[16];
 	uint32_t flow_label;
-	uint8_t sgid_index, hop_limit, traffic_class, sl : 4;
+	/* source GID: its row of the GID table, and whether it is of RoCE v1 */
+	uint8_t gid_row : 7, roce_v1 : 1;
+	uint8_t hop_limit, traffic_class, sl : 4;
 	/* that has dgid; AV_NO_DEVICE: a group, or another host */
 	uint8_t device : 4;
 };
+static_assert(URXE_GID_ROWS <= 1 << 7, "gid_row has 7 bits");
+
+static inline uint8_t av_roce(const struct urxe_av *av)
+{
+	return av->roce_v1 ? URXE_ROCE_V1 : URXE_ROCE_V2;
+}
 
 /* Does RoCE v2 use IPv4 for this GID?  (An IPv4-mapped IPv6 address.) */
 static inline bool gid_is_ipv4(const uint8_t gid[16])

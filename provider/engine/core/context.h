@@ -26,6 +26,7 @@ struct urxe_context {
 	uint32_t slot, gen;
 	uint32_t device; /* its number ... */
 	struct urxe_hca *hca; /* ... and its state */
+	struct urxe_profile profile; /* ... and what it shows and enforces */
 	pthread_mutex_t lock; /* protects the object lists */
 	pthread_cond_t unpinned; /* signaled when a QP loses its pins */
 	/* wire interposer; NULL: not installed */

@@ -32,7 +32,7 @@ static inline bool write_one(struct urxe_qp *qp, struct direct *d,
 	const uint64_t len = wr->sg_list->length;
 	char *src, *dst;
 
-	if (unlikely(len - 1 >= URXE_MAX_MSG) ||
+	if (unlikely(len - 1 >= qp->sq.max_msg) ||
 	    unlikely(!direct_source(qp, d, wr, &src) ||
 		     !region_at(&qp->direct_dst, wr->wr.rdma.remote_addr, len,
 				&dst)))

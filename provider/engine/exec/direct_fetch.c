@@ -59,7 +59,7 @@ static inline bool fetch_read(struct urxe_qp *qp, const struct direct *d,
 	const uint64_t len = wr->sg_list->length;
 	char *src;
 
-	if (unlikely(len - 1 >= URXE_MAX_MSG ||
+	if (unlikely(len - 1 >= qp->sq.max_msg ||
 		     !region_at(&qp->direct_dst, wr->wr.rdma.remote_addr, len,
 				&src)))
 		return false;

@@ -641,17 +641,18 @@ static enum verdict execute_local(struct urxe_qp *qp, struct run *r,
 }
 
 static enum verdict __attribute__((cold))
-execute_too_long(struct run *r, const struct urxe_wqe *w)
+execute_too_long(const struct urxe_qp *qp, struct run *r,
+		 const struct urxe_wqe *w)
 {
-	why_note(TOO_LONG, w->length, URXE_MAX_MSG);
+	why_note(TOO_LONG, w->length, qp->sq.max_msg);
 	return execute_fail(r, IBV_WC_LOC_LEN_ERR);
 }
 
 enum verdict execute_lost(struct urxe_qp *qp, struct run *r,
 			  const struct urxe_wqe *w)
 {
-	if (w->length > URXE_MAX_MSG)
-		return execute_too_long(r, w);
+	if (w->length > qp->sq.max_msg)
+		return execute_too_long(qp, r, w);
 	if (qp->type == IBV_QPT_UD && !execute_check_datagram(qp, r, w))
 		return WR_FAILED;
 	return execute_local_check(qp, r, w) ? WR_DROPPED : WR_FAILED;
@@ -669,8 +670,8 @@ enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 	enum response resp;
 	enum verdict v;
 
-	if (unlikely(w->length > URXE_MAX_MSG && w->opcode != URXE_WR_FLUSH))
-		return execute_too_long(r, w);
+	if (unlikely(w->length > qp->sq.max_msg && w->opcode != URXE_WR_FLUSH))
+		return execute_too_long(qp, r, w);
 	if (unlikely(wqe_is_local(w)))
 		return execute_local(qp, r, w);
 	if (unlikely(qp->type == IBV_QPT_UD))

@@ -46,9 +46,13 @@ static int wqe_put_op(struct urxe_qp *qp, struct urxe_wqe *w,
 	case IBV_WR_SEND_WITH_INV:
 	case IBV_WR_LOCAL_INV:
 		return 0;
+	case IBV_WR_RDMA_READ:
+		if (unlikely(wr->num_sge > (int)qp->sq.max_sge_rd))
+			return EINVAL;
+		wqe_rdma(w, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		return 0;
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
-	case IBV_WR_RDMA_READ:
 	case URXE_WR_ATOMIC_WRITE:
 		wqe_rdma(w, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
 		return 0;
@@ -99,11 +103,13 @@ sq_log_refusal(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 		urxe_log(
 			"ibv_post_send: QP 0x%x: the send queue is full (max_send_wr %u): poll completions first",
 			qpn, sq->max_wr);
-	else if (!sq_op_allowed(qp->type, wr->opcode))
+	else if (!sq_op_allowed(sq, wr->opcode))
 		urxe_log(
-			"ibv_post_send: QP 0x%x: opcode %d (%s) is not supported by QPs of type %d",
+			"ibv_post_send: QP 0x%x: opcode %d (%s) is not supported by QPs of type %d%s%s",
 			qpn, (int)wr->opcode, reason_op_name(wr->opcode),
-			(int)qp->type);
+			(int)qp->type,
+			qp->ctx->profile.name[0] ? "; profile " : "",
+			qp->ctx->profile.name);
 	else if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge)
 		urxe_log(
 			"ibv_post_send: QP 0x%x: %d SGEs, but max_send_sge is %u",

@@ -174,7 +174,7 @@ void ud_spoil_grh(const struct urxe_context *ctx, uint8_t grh[GRH_BYTES])
 /* Return the wc_flags for a packet sent from that GID. */
 static uint8_t ud_flags(const struct urxe_av *av, const uint8_t sgid[16])
 {
-	if (URXE_GID_TYPE(av->sgid_index) == URXE_ROCE_V1)
+	if (av->roce_v1)
 		return IBV_WC_GRH | URXE_CQE_ROCE_V1;
 	return gid_is_ipv4(sgid) ? IBV_WC_GRH | URXE_CQE_IPV4 : IBV_WC_GRH;
 }
@@ -184,7 +184,7 @@ static bool ud_has_packet(const uint8_t sgid[16], const struct urxe_wqe *w)
 	const struct urxe_av *av = &w->ud.av;
 
 	if (likely(w->ud.qpn == URXE_MCAST_QPN ||
-		   gids_fit(URXE_GID_TYPE(av->sgid_index), sgid, av->dgid)))
+		   gids_fit(av_roce(av), sgid, av->dgid)))
 		return true;
 	urxe_note(
 		"datagram dropped: one of the two GIDs is IPv4, the other IPv6");
@@ -195,8 +195,7 @@ void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
 	     struct receipt *rc)
 {
 	struct urxe_dev *dev = qp->ctx->fabric->dev;
-	const uint8_t *sgid =
-		qp->ctx->hca->gid[URXE_GID_ROW(w->ud.av.sgid_index)].raw;
+	const uint8_t *sgid = qp->ctx->hca->gid[w->ud.av.gid_row].raw;
 	uint8_t flags = ud_flags(&w->ud.av, sgid);
 	uint32_t members[URXE_MAX_MCAST_ATTACH + 1], n, i;
 	uint8_t grh[GRH_BYTES];

@@ -15,7 +15,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/compiler.h"
-#include "engine/core/opcode.h"
+#include "shared/opcode.h"
 #include "peer.h"
 #include "engine/core/process.h"
 

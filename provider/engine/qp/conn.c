@@ -169,9 +169,16 @@ void conn_retarget(const struct urxe_qp *qp, const struct urxe_conn *c,
  * Is qp of a kind that can use the fast path (exec/direct.h)?  Its completion
  * counters have been attached before it is connected.
  */
+/*
+ * exec/direct.c checks neither opcodes nor, for small messages, their length:
+ * it is not used if the device's profile has not all of them.
+ */
 static bool conn_is_direct(const struct urxe_qp *qp)
 {
-	return qp->type == IBV_QPT_RC && qp->sq.max_sge && !qp->counts;
+	const uint32_t ops = WQE_SEND_OPS | WQE_WRITE_OPS | WQE_FETCH_OPS;
+
+	return qp->type == IBV_QPT_RC && qp->sq.max_sge && !qp->counts &&
+	       (qp->sq.ops & ops) == ops && qp->sq.max_msg >= URXE_EAGER_BYTES;
 }
 
 void conn_forget_direct(struct urxe_qp *qp)

@@ -24,6 +24,8 @@ size_t sq_plan(struct urxe_sq *sq, const struct ibv_qp_cap *cap,
 	sq->max_wr = cap->max_send_wr;
 	sq->max_sge = cap->max_send_sge;
 	sq->max_inline = payload < URXE_MAX_INLINE ? payload : URXE_MAX_INLINE;
+	sq->max_msg = URXE_MAX_MSG;
+	sq->max_sge_rd = URXE_MAX_SGE;
 	sq->signal_all = signal_all;
 	return (size_t)depth * sq->stride;
 }

@@ -10,7 +10,7 @@
 
 #include "base/atomic.h"
 #include "engine/core/av.h"
-#include "engine/core/opcode.h"
+#include "shared/opcode.h"
 #include "shared/layout.h"
 
 /* Progress of the invalidation of a SEND WITH INVALIDATE; see bind.h. */
@@ -68,6 +68,9 @@ struct urxe_sq {
 	char *ring; /* NULL: allocated with the first WR */
 	uint32_t mask, stride;
 	uint32_t max_wr, max_sge, max_inline;
+	uint32_t ops; /* opcodes that are supported, WQE_BIT() */
+	uint32_t max_msg; /* longest message in bytes */
+	uint32_t max_sge_rd; /* most SGEs of an RDMA READ */
 	uint32_t prod, begun, done;
 	uint32_t to_restart; /* parked WRs from begun on that were in flight */
 	uint32_t signaled; /* index after the last WR that has a CQE */

@@ -47,9 +47,9 @@
 #define SQ_TYPES 16
 extern const uint32_t sq_ops[SQ_TYPES];
 
-static inline bool sq_op_allowed(enum ibv_qp_type type, uint32_t opcode)
+static inline bool sq_op_allowed(const struct urxe_sq *sq, uint32_t opcode)
 {
-	return opcode < 32 && sq_ops[type & (SQ_TYPES - 1)] & WQE_BIT(opcode);
+	return opcode < 32 && sq->ops & WQE_BIT(opcode);
 }
 
 /*
@@ -63,7 +63,7 @@ static inline int wqe_begin(struct urxe_qp *qp, uint32_t opcode, uint32_t flags,
 	struct urxe_sq *sq = &qp->sq;
 	struct urxe_wqe *w;
 
-	if (unlikely(!sq_op_allowed(qp->type, opcode) || flags & ~WQE_FLAGS))
+	if (unlikely(!sq_op_allowed(sq, opcode) || flags & ~WQE_FLAGS))
 		return EINVAL;
 	/* acquire: the poller has released the slot */
 	if (unlikely(sq->prod - load_acquire(&sq->tail) >= sq->max_wr))

@@ -17,6 +17,7 @@
 #include "engine/mem/peer.h"
 #include "engine/core/process.h"
 #include "mr.h"
+#include "verbs/profile.h"
 #include "verbs/verbs.h"
 
 struct urxe_dm {
@@ -122,6 +123,44 @@ static struct ibv_dm *dm_new_handle(struct urxe_dm *dm,
 	return &dm->vdm.dm;
 }
 
+static uint64_t round_to(uint64_t length, uint64_t unit)
+{
+	return (length + unit - 1) / unit * unit;
+}
+
+/*
+ * Check that the device has room for @length bytes, by its profile: its
+ * contexts may have max_dm_size bytes in all.  0, or -ENOMEM or the errno
+ * value of the profile.
+ */
+static int dm_check_room(const struct urxe_context *ctx, uint64_t length)
+{
+	const uint64_t most = profile_limit(ctx, max_dm_size);
+	struct urxe_dev *dev = ctx->fabric->dev;
+	const uint64_t unit =
+		profile_limit(ctx, dm_unit) ? profile_limit(ctx, dm_unit) : 1;
+	uint64_t used = 0;
+	uint32_t i, owner;
+
+	if (most >= ctx->fabric->dm_bytes)
+		return 0;
+	for (i = 0; i < dm_slots(dev); i++) {
+		owner = load_relaxed(&dev->dm[i].used);
+		/* the pages of an exported allocation count once */
+		if (owner && owner <= URXE_MAX_CTX &&
+		    dev->dm[i].share != URXE_DM_OF_MR &&
+		    hca_of_ctx(dev, owner - 1) == ctx->hca)
+			used += round_to(dev->dm[i].length, unit);
+	}
+	if (length <= most && round_to(length, unit) <= most &&
+	    used <= most - round_to(length, unit))
+		return 0;
+	return profile_refuse(ctx, PROFILE_max_dm_size, ENOMEM,
+			      "%llu of %llu bytes of device memory are in use",
+			      (unsigned long long)used,
+			      (unsigned long long)most);
+}
+
 struct ibv_dm *urxe_alloc_dm(struct ibv_context *ibctx,
 			     struct ibv_alloc_dm_attr *attr)
 {
@@ -134,6 +173,9 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *ibctx,
 		return urxe_fail(
 			-EINVAL,
 			"ibv_alloc_dm: invalid comp_mask, length or log_align_req");
+	ret = dm_check_room(ctx, attr->length);
+	if (ret)
+		return urxe_fail(ret, "ibv_alloc_dm");
 	dm = calloc(1, sizeof(*dm));
 	if (!dm)
 		return NULL;
@@ -241,7 +283,7 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
 	if (!pd)
 		return urxe_fail(-ENOENT,
 				 "ibv_reg_dm_mr: the PD was destroyed");
-	ret = mr_check_access(access, DM_ACCESS);
+	ret = mr_check_access(pd->ctx, access, DM_ACCESS);
 	if (!ret && !(access & IBV_ACCESS_ZERO_BASED))
 		ret = fabric_fail(EINVAL,
 				  "device memory needs IBV_ACCESS_ZERO_BASED");

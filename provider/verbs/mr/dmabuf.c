@@ -146,7 +146,7 @@ struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 	if (!pd)
 		return urxe_fail(-ENOENT,
 				 "ibv_reg_dmabuf_mr: the PD was destroyed");
-	ret = mr_check_access(access, MR_BASIC_ACCESS);
+	ret = mr_check_access(pd->ctx, access, MR_BASIC_ACCESS);
 	if (!ret)
 		ret = mr_check_range(offset, length, iova);
 	if (!ret)

@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "engine/core/log.h"
 #include "memlock.h"
+#include "verbs/profile.h"
 
 static bool enforced;
 static _Atomic uint64_t pinned; /* pages */
@@ -79,14 +80,16 @@ static bool is_beyond(uint64_t pages, uint64_t *limit)
 	return beyond;
 }
 
-int memlock_charge(uint64_t addr, uint64_t length, uint64_t *pages)
+int memlock_charge(const struct urxe_context *ctx, uint64_t addr,
+		   uint64_t length, uint64_t *pages)
 {
+	const bool by_profile = profile_limit(ctx, quirks) & PROFILE_MEMLOCK;
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t limit, all;
 
 	*pages = (addr % page + length + page - 1) / page;
 	all = fetch_add_relaxed(&pinned, *pages) + *pages;
-	if (!enforced || !is_beyond(all, &limit))
+	if ((!enforced && !by_profile) || !is_beyond(all, &limit))
 		return 0;
 	memlock_release(*pages);
 	*pages = 0;

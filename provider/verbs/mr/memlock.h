@@ -5,7 +5,8 @@
  * The pages of each MR of the process are charged, and a page of two MRs is
  * charged twice.  On-demand memory, dma-bufs and device memory are not
  * charged.  urxe pins nothing.  The limit is enforced only if
- * URXE_MEMLOCK=enforce, and only for a process without CAP_IPC_LOCK.
+ * URXE_MEMLOCK=enforce or the device's profile has the quirk MEMLOCK, and only
+ * for a process without CAP_IPC_LOCK.
  */
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "engine/core/context.h"
 
 internal void memlock_init(void);
 /*
@@ -26,7 +28,8 @@ internal void memlock_after_fork(void);
  * memlock_release().  0, -ENOMEM, or -EPERM if the limit is 0; on failure
  * nothing is charged and *@pages is 0.
  */
-internal int memlock_charge(uint64_t addr, uint64_t length, uint64_t *pages);
+internal int memlock_charge(const struct urxe_context *ctx, uint64_t addr,
+			    uint64_t length, uint64_t *pages);
 internal void memlock_release(uint64_t pages);
 
 /*

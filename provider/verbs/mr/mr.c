@@ -27,14 +27,22 @@
 #include "memlock.h"
 #include "mr.h"
 #include "odp.h"
+#include "verbs/profile.h"
 #include "verbs/verbs.h"
 
 #define WRITE_ACCESS                                        \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
-int mr_check_access(unsigned int access, unsigned int known)
+int mr_check_access(const struct urxe_context *ctx, unsigned int access,
+		    unsigned int known)
 {
+	const unsigned int has = (unsigned int)profile_limit(ctx, access);
+
+	if (access & known & ~has)
+		return profile_refuse(ctx, PROFILE_access, EOPNOTSUPP,
+				      "access flags 0x%x are not supported",
+				      access & known & ~has);
 	if (access & ~(known | IBV_ACCESS_OPTIONAL_RANGE))
 		return fabric_fail(EINVAL,
 				   "access flags 0x%x are not supported",
@@ -142,6 +150,25 @@ static void mr_adopt(struct urxe_context *ctx, unsigned int access,
 	adopt_settle();
 }
 
+/* -EINVAL, or the errno value of the profile: it is longer than an MR may be */
+static int mr_check_length(const struct urxe_context *ctx, uint64_t length,
+			   unsigned int access)
+{
+	const bool implicit = access & IBV_ACCESS_ON_DEMAND &&
+			      length == SIZE_MAX;
+
+	if (implicit)
+		return profile_need(ctx, PROFILE_HAS(ODP_IMPLICIT),
+				    "an implicit MR");
+	if (length > profile_limit(ctx, max_mr_size))
+		return profile_refuse(
+			ctx, PROFILE_max_mr_size, EINVAL,
+			"the length is %llu, and must be at most %llu",
+			(unsigned long long)length,
+			(unsigned long long)profile_limit(ctx, max_mr_size));
+	return 0;
+}
+
 int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 		uint64_t iova, unsigned int access, struct urxe_key *out)
 {
@@ -159,7 +186,9 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 	out->flags = ctx->self->my_flag;
 	if (va + length < va || out->iova + length < out->iova)
 		return fabric_fail(EINVAL, "the range wraps around");
-	ret = context_join(ctx);
+	ret = mr_check_length(ctx, length, access);
+	if (!ret)
+		ret = context_join(ctx);
 	if (ret)
 		return ret;
 	if (access & IBV_ACCESS_ON_DEMAND)
@@ -273,11 +302,11 @@ struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 
 	if (!pd)
 		return urxe_fail(-ENOENT, "ibv_reg_mr: the PD was destroyed");
-	ret = mr_check_access(access, MR_ACCESS);
+	ret = mr_check_access(pd->ctx, access, MR_ACCESS);
 	if (!ret)
 		ret = mr_check_range((uintptr_t)addr, length, iova);
 	if (!ret && !(access & IBV_ACCESS_ON_DEMAND))
-		ret = memlock_charge((uintptr_t)addr, length, &pinned);
+		ret = memlock_charge(pd->ctx, (uintptr_t)addr, length, &pinned);
 	adopt_begin();
 	if (!ret)
 		ret = mr_describe(pd->ctx, addr, length, iova, access, &desc);

@@ -34,9 +34,11 @@ static inline bool mr_is_named(const struct urxe_mr *mr)
 
 /*
  * Return 0, or -EINVAL if @access has flags outside @known (optional flags
- * excepted), or a combination that ibv_reg_mr(3) excludes.
+ * excepted), or a combination that ibv_reg_mr(3) excludes.  -EOPNOTSUPP, or
+ * the errno value of the profile: the device lacks a flag.
  */
-int mr_check_access(unsigned int access, unsigned int known);
+int mr_check_access(const struct urxe_context *ctx, unsigned int access,
+		    unsigned int known);
 
 /*
  * Check a range at @at, an address or an offset in a file, as the kernel does

@@ -14,6 +14,7 @@
 #include "engine/qp/wait.h"
 #include "engine/qp/wqe.h"
 #include "verbs/pd.h"
+#include "verbs/profile.h"
 #include "verbs/qp.h"
 #include "verbs/verbs.h"
 
@@ -44,6 +45,11 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type)
 				 "ibv_alloc_mw: type is neither 1 nor 2");
 	if (!pd)
 		return urxe_fail(-EINVAL, "ibv_alloc_mw: the PD was destroyed");
+	ret = type == IBV_MW_TYPE_1 ?
+		      profile_need(pd->ctx, PROFILE_HAS(MW_1), "type 1") :
+		      profile_need(pd->ctx, PROFILE_HAS(MW_2), "type 2");
+	if (ret)
+		return urxe_fail(ret, "ibv_alloc_mw");
 	desc.pd = pd->index;
 	if (type == IBV_MW_TYPE_2)
 		desc.flags |= URXE_MR_TYPE_2;

@@ -66,7 +66,8 @@ static int rereg_check(const struct urxe_mr *mr, int flags, int access)
 			EINVAL,
 			"an MR of device memory cannot be moved and needs IBV_ACCESS_ZERO_BASED");
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
-		ret = mr_check_access(access, dm ? DM_ACCESS : MR_ACCESS);
+		ret = mr_check_access(mr->ctx, access,
+				      dm ? DM_ACCESS : MR_ACCESS);
 	if (!ret && !mem_is_mine(mr->ctx->self, mr->key))
 		ret = fabric_fail(EPERM, "the memory is of another process");
 	return ret;
@@ -119,7 +120,7 @@ static int rereg_pinned(struct urxe_mr *mr, int flags, struct urxe_pd *pd,
 	if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION) ||
 	    mr->key->access & IBV_ACCESS_ON_DEMAND)
 		return rereg_change(mr, flags, pd, addr, length, access);
-	ret = memlock_charge((uintptr_t)addr, length, &pages);
+	ret = memlock_charge(mr->ctx, (uintptr_t)addr, length, &pages);
 	if (ret)
 		return ret;
 	ret = rereg_change(mr, flags, pd, addr, length, access);

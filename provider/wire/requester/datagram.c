@@ -23,7 +23,7 @@ static bool datagram_path(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	const struct urxe_av *av = &w->ud.av;
 	struct urxe_gid own;
 
-	if (!fabric_get_gid(qp->ctx->hca, av->sgid_index, &own))
+	if (!gid_row_get(&qp->ctx->hca->gid[av->gid_row], &own))
 		return false;
 	memset(path, 0, sizeof(*path));
 	path->qpn = qp->qpn;
@@ -85,11 +85,6 @@ static void datagram_send(struct urxe_qp *qp, const struct urxe_wqe *w)
 	}
 }
 
-static bool is_v1(const struct urxe_wqe *w)
-{
-	return URXE_GID_TYPE(w->ud.av.sgid_index) == URXE_ROCE_V1;
-}
-
 static enum verdict datagram_begin(struct urxe_qp *qp, struct run *r,
 				   struct urxe_wqe *w)
 {
@@ -102,9 +97,9 @@ static enum verdict datagram_begin(struct urxe_qp *qp, struct run *r,
 	v = execute_lost(qp, r, w);
 	if (v != WR_DROPPED)
 		return v;
-	if (hca_is_up(qp->ctx->hca) && !is_v1(w)) {
+	if (hca_is_up(qp->ctx->hca) && !w->ud.av.roce_v1) {
 		datagram_send(qp, w);
-	} else if (!group && is_v1(w)) {
+	} else if (!group && w->ud.av.roce_v1) {
 		why_note(WIRE_V1, w->ud.qpn);
 		why_dropped(qp, w);
 	}

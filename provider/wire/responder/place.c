@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "engine/core/opcode.h"
+#include "shared/opcode.h"
 #include "engine/qp/wqe.h"
 #include "server.h"
 

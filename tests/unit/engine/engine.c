@@ -108,6 +108,7 @@ struct urxe_qp *engine_qp(enum ibv_qp_type type, struct urxe_cq *scq,
 
 	ck_assert_ptr_nonnull(qp);
 	qp->sq.ring = calloc(1, sq_plan(&qp->sq, &cap, false));
+	qp->sq.ops = sq_ops[type & (SQ_TYPES - 1)];
 	ck_assert_ptr_nonnull(qp->sq.ring);
 	ck_assert_int_eq(qp_open(qp, scq->ctx, &p), 0);
 	return qp;

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Profiles (shared/profile.h): reading them from files and from the
+ * environment.  urxe-profile(5) describes the format.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/profile.h"
+
+#define PROFILE_SUFFIX ".profile" /* of the file name of a profile */
+
+enum profile_kind {
+	PROFILE_LIMIT,
+	PROFILE_VALUE,
+	PROFILE_MASK,
+	PROFILE_NAMES,
+};
+
+struct profile_key_info {
+	const char *name;
+	enum profile_kind kind;
+	uint64_t own; /* value of a device without profile */
+	uint64_t most; /* largest value */
+};
+extern const struct profile_key_info profile_keys[PROFILE_KEYS_COUNT];
+
+/* A name in the value of a key of PROFILE_NAMES.  The list ends with {0}. */
+struct profile_name {
+	enum profile_key key;
+	const char *name;
+	uint64_t bits;
+};
+extern const struct profile_name profile_names[];
+
+/* Set all keys to the values of a device without profile. */
+void profile_init(struct urxe_profile *p);
+
+/*
+ * Parse the text of a profile, which is modified.  p->name is set by the
+ * caller.  -EINVAL: fabric_why() has the line and the reason.
+ */
+int profile_parse(struct urxe_profile *p, char *text);
+
+/*
+ * Read the profile `word`: a file, if it has a slash, else the name of an
+ * installed one.  -ENOENT, -EINVAL or an error of the system, with
+ * fabric_why().
+ */
+int profile_read(struct urxe_profile *p, const char *word);
+
+/*
+ * The profile of device k by URXE_PROFILE, a list of names or files separated
+ * by commas.  The last one applies to the remaining devices.  Without
+ * URXE_PROFILE, p->name is empty.
+ */
+int profile_by_env(struct urxe_profile *p, uint32_t k);
+
+/*
+ * The errno value of a refusal because of that key, or @own if the profile
+ * has none.
+ */
+int profile_error(const struct urxe_profile *p, enum profile_key key, int own);
+/* The name of an errno value that a profile may have, else NULL. */
+const char *profile_error_name(uint8_t error);
+
+/* The enum ibv_mtu of a number of bytes: the largest that fits. */
+static inline uint8_t profile_mtu(uint64_t bytes)
+{
+	uint8_t code = 5; /* IBV_MTU_4096 */
+
+	while (code > 1 && 128ull << code > bytes)
+		code--;
+	return code;
+}
+
+/* rate.c: the rate of a port, in units of 100 Mb/s, and its line in sysfs. */
+uint32_t rate_of(const struct urxe_profile *p);
+void rate_print(const struct urxe_profile *p, char *text, size_t room);
+
+/*
+ * Copy a profile from shared memory.  No limit and no feature of the copy is
+ * beyond those of urxe, whatever the memory contains.
+ */
+void profile_copy(struct urxe_profile *to, const struct urxe_profile *from);
