@@ -17,6 +17,7 @@
 
 #include "base/plural.h"
 #include "fabric/fabric.h"
+#include "fabric/profile.h"
 #include "common/commands.h"
 #include "info.h"
 
@@ -38,21 +39,30 @@ static void show_device(const struct urxe_dev *dev, uint32_t k)
 	const struct urxe_hca *hca = &dev->hca[k];
 	const uint64_t g = hca->node_guid;
 	char text[INET6_ADDRSTRLEN];
+	struct urxe_profile p;
 	struct urxe_gid gid;
-	uint32_t i;
+	uint32_t i, v2;
 
+	profile_copy(&p, &hca->profile);
 	printf("  device " URXE_DEVICE_NAME
-	       "%u: firmware %.15s, node GUID %04x:%04x:%04x:%04x\n",
-	       k, dev->fw_ver, (unsigned int)(g >> 48),
+	       "%u: firmware %s, node GUID %04x:%04x:%04x:%04x%s%s\n",
+	       k, p.fw_ver, (unsigned int)(g >> 48),
 	       (unsigned int)(g >> 32 & 0xffff),
-	       (unsigned int)(g >> 16 & 0xffff), (unsigned int)(g & 0xffff));
-	printf("  port 1: %s, Ethernet, RoCE v1 and v2\n",
-	       hca_is_up(hca) ? "ACTIVE" : "DOWN");
-	for (i = 0; i < URXE_MAX_GID; i += 2) {
-		if (fabric_get_gid(hca, i, &gid) &&
-		    inet_ntop(AF_INET6, gid.raw, text, sizeof(text)))
-			printf("  GID %u (v1), %u (v2): %s (%s)\n", i, i + 1,
-			       text, gid.ifname);
+	       (unsigned int)(g >> 16 & 0xffff), (unsigned int)(g & 0xffff),
+	       p.name[0] ? ", profile " : "", p.name);
+	printf("  port 1: %s, Ethernet, RoCE %sv2\n",
+	       hca_is_up(hca) ? "ACTIVE" : "DOWN",
+	       gid_entries(hca) == 2 ? "v1 and " : "");
+	for (i = 0; i < URXE_GID_ROWS; i++) {
+		v2 = gid_index_v2(hca, i);
+		if (!fabric_get_gid(hca, v2, &gid) ||
+		    !inet_ntop(AF_INET6, gid.raw, text, sizeof(text)))
+			continue;
+		if (gid_entries(hca) == 2)
+			printf("  GID %u (v1), %u (v2): ", v2 - 1, v2);
+		else
+			printf("  GID %u (v2): ", v2);
+		printf("%s (%s)\n", text, gid.ifname);
 	}
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/profile.h"
 #include "info.h"
 
 static void put_gids(struct json *j, const struct urxe_hca *hca)
@@ -20,7 +21,7 @@ static void put_gids(struct json *j, const struct urxe_hca *hca)
 		json_open(j, NULL, '{');
 		json_put_number(j, "index", i);
 		json_put_string(j, "gid", text);
-		json_put_number(j, "roce", i % 2 + 1);
+		json_put_number(j, "roce", gid_roce(hca, i));
 		json_put_string(j, "interface", gid.ifname);
 		json_close(j, '}');
 	}
@@ -30,13 +31,16 @@ static void put_gids(struct json *j, const struct urxe_hca *hca)
 static void put_device(struct json *j, const struct urxe_dev *dev, uint32_t k)
 {
 	const struct urxe_hca *hca = &dev->hca[k];
+	struct urxe_profile p;
 	char guid[20], name[16];
 
+	profile_copy(&p, &hca->profile);
 	snprintf(guid, sizeof(guid), "%016llx",
 		 (unsigned long long)hca->node_guid);
 	snprintf(name, sizeof(name), URXE_DEVICE_NAME "%u", k);
 	json_put_string(j, "device", name);
-	json_put_string(j, "firmware", dev->fw_ver);
+	json_put_string(j, "profile", p.name);
+	json_put_string(j, "firmware", p.fw_ver);
 	json_put_string(j, "node_guid", guid);
 	json_put_string(j, "port", hca_is_up(hca) ? "ACTIVE" : "DOWN");
 	put_gids(j, hca);

@@ -14,9 +14,9 @@
 #include "common/commands.h"
 
 static const struct command *const commands[] = {
-	&command_run,	 &command_env,	 &command_info,	  &command_rm,
-	&command_port,	 &command_trace, &command_top,	  &command_why,
-	&command_doctor, &command_bench, &command_lesson,
+	&command_run,  &command_env,	 &command_info,	 &command_rm,
+	&command_port, &command_profile, &command_trace, &command_top,
+	&command_why,  &command_doctor,	 &command_bench, &command_lesson,
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 

@@ -49,7 +49,8 @@ lib/[^/]+/pkgconfig/urxe\.pc
 share/doc/urxe/.+
 share/lintian/overrides/urxe
 share/urxe/lessons/.+
-share/man/man[17]/urxe(-faults)?\.[17]\.gz
+share/urxe/profiles/[^/]+\.profile
+share/man/man[157]/urxe(-faults|-profile)?\.[157]\.gz
 share/bash-completion/completions/urxe'
 others=$(dpkg-deb --fsys-tarfile "$deb" | tar -t | grep -v '/$' |
 	grep -vxE "\./usr/(${wanted//$'\n'/|})")

@@ -153,11 +153,12 @@ has "none" env URXE_HOST_DEVICES=1 sh -c \
 has "URXE_HOST_DEVICES=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_ADVERSARY=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_DEVICES=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
+has "URXE_PROFILE=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_TRACE=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_ADOPT=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_WIRE=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_TRACE_PAYLOAD=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
-[ "$(comm -3 "$URXE_DIR/by_run" "$URXE_DIR/by_env" | wc -l)" = 7 ] ||
+[ "$(comm -3 "$URXE_DIR/by_run" "$URXE_DIR/by_env" | wc -l)" = 8 ] ||
 	die "$(diff "$URXE_DIR/by_run" "$URXE_DIR/by_env")"
 code 1 env "ASAN_OPTIONS=a=1
 b=2" "$URXE" env --github

@@ -154,7 +154,7 @@ def try_completion():
                                stdout=subprocess.PIPE, timeout=LIMIT)
         words = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", usage.stdout.decode(),
                            re.M)
-        expect(words, f"{command} --help lists no options")
+        expect(words or command == "profile", f"{command} --help lists no options")
         for word in words:
             expect(word in complete("urxe", command, word[:-1]),
                    f"{command} {word}")

@@ -23,8 +23,8 @@ struct command {
 };
 
 extern const struct command command_run, command_env, command_info, command_rm,
-	command_port, command_doctor, command_lesson, command_trace,
-	command_top, command_bench, command_why;
+	command_port, command_profile, command_doctor, command_lesson,
+	command_trace, command_top, command_bench, command_why;
 
 /* Print "urxe: ", the message and a newline on stderr.  Return code. */
 int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

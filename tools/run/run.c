@@ -167,12 +167,14 @@ static void warn_substitute(const char *dir)
 }
 
 /*
- * Check that the fabric has the number of devices that is requested, if one
- * is, and that the wire is off if there are several.
+ * Check that the fabric has the devices and profiles that are requested, if
+ * any are, and that the wire is off if there are several.
  */
 static int check_devices(const char *dir)
 {
 	const char *wire = getenv("URXE_WIRE");
+	const char *profile = getenv("URXE_PROFILE");
+	const bool profiles = profile && *profile;
 	struct urxe_fabric *f;
 	uint32_t want, n;
 	int ret;
@@ -184,8 +186,10 @@ static int check_devices(const char *dir)
 			1,
 			"--wire needs a fabric with one device, not --devices %u",
 			want);
-	/* with a number, it replaces an unused fabric that has another one */
-	ret = fabric_open(dir, want, &f);
+	/* if devices are requested, it replaces an unused fabric with others */
+	ret = fabric_open(dir, want || profiles, &f);
+	if (profiles && ret && *fabric_why())
+		return fail(1, "--profile: %s", fabric_why());
 	if (want && ret == -EINVAL)
 		return fail(1, "--devices %u: %s", want, fabric_why());
 	if (ret)
@@ -426,6 +430,10 @@ static int cmd_run(int argc, char **argv)
 		if (c == 'A')
 			trial.word = optind - 1;
 	}
+	if (trial.profiles && record.path)
+		return fail(
+			EXIT_USAGE,
+			"--trace cannot be combined with --profile sweep: all runs would write the same file");
 	ret = check_complete(&trial.check);
 	if (ret != CHECK_CHOSEN)
 		return ret;

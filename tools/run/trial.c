@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "fabric/fabric.h"
 #include "common/commands.h"
+#include "common/profiles.h"
 #include "common/wire.h"
 #include "record.h"
 #include "supervise.h"
@@ -163,7 +164,8 @@ int trial_choose(struct trial *t, const char *value)
 
 bool trial_is_wanted(const struct trial *t)
 {
-	return t->adversary || t->limit || t->check.level || faults_are_given();
+	return t->adversary || t->limit || t->profiles || t->check.level ||
+	       faults_are_given();
 }
 
 int trial_limit(struct trial *t, const char *value)
@@ -202,6 +204,9 @@ int trial_set_environment(const struct trial *t)
 	const char *there = getenv("URXE_ADVERSARY");
 	int ret;
 
+	if (t->profiles)
+		return fail(EXIT_USAGE,
+			    "--profile sweep requires urxe run with a COMMAND");
 	if (!t->adversary) {
 		ret = there && *there ?
 			      variable_check(there, "URXE_ADVERSARY") :
@@ -374,6 +379,58 @@ static int trial_run_seeds(struct trial *t, char **argv, struct ending *e)
 	return 0;
 }
 
+/*
+ * Run the seeds with one profile, in a fabric of its own.  Return 0, or the
+ * exit code if the command cannot be run.
+ */
+static int trial_run_profile(struct trial *t, char **argv, const char *profile,
+			     struct ending *e)
+{
+	char name[96], dir[256] = "", how[80];
+	int ret;
+
+	ret = profiles_choose(profile);
+	snprintf(name, sizeof(name), "sweep.%d.%s", (int)getpid(), profile);
+	if (!ret && t->own_fabric)
+		ret = choose_fabric(name, dir);
+	if (!ret)
+		ret = trial_run_seeds(t, argv, e);
+	trial_leave(dir);
+	if (ret)
+		return ret;
+	ending_describe(e, how, sizeof(how));
+	fail(0, "profile %s: %s", profile,
+	     ending_is_failure(e) ? how : "passed");
+	return 0;
+}
+
+/*
+ * Run the command once with each profile.  *e is the ending of the first run
+ * that failed.
+ */
+static int trial_run_profiles(struct trial *t, char **argv, struct ending *e)
+{
+	struct ending one;
+	bool failed = false;
+	int i, n, ret = 0;
+	char **names = profiles_list(&n);
+
+	if (!names)
+		return 1;
+	for (i = 0; i < n && !ret; i++) {
+		ret = trial_run_profile(t, argv, names[i], &one);
+		if (ret)
+			break;
+		if (!failed)
+			*e = one;
+		failed = failed || ending_is_failure(&one);
+		if (one.signal)
+			break;
+	}
+	profiles_free(names, n);
+	return ret;
+}
+
 int trial_run(struct trial *t, char **argv)
 {
 	struct ending e;
@@ -384,7 +441,8 @@ int trial_run(struct trial *t, char **argv)
 		return ret;
 	ret = faults_begin_run();
 	if (!ret)
-		ret = trial_run_seeds(t, argv, &e);
+		ret = t->profiles ? trial_run_profiles(t, argv, &e) :
+				    trial_run_seeds(t, argv, &e);
 	faults_end_run(!ret);
 	check_end(&t->check);
 	return ret ? ret : ending_pass_on(&e);
@@ -402,12 +460,23 @@ static int set_devices(const char *value)
 		    value, URXE_MAX_HCA);
 }
 
+static int set_profiles(struct trial *t, const char *value)
+{
+	int ret;
+
+	t->profiles = !strcmp(value, "sweep");
+	ret = t->profiles ? 0 : profiles_choose(value);
+	return ret ? ret : TRIAL_CHOSEN;
+}
+
 int trial_option(struct trial *t, struct device_options *device,
 		 struct record_options *record, int c, const char *value)
 {
 	switch (c) {
 	case 'D':
 		return set_devices(value) ? EXIT_USAGE : TRIAL_CHOSEN;
+	case 'N':
+		return set_profiles(t, value);
 	case 'f':
 		device->fabric = value;
 		return TRIAL_CHOSEN;

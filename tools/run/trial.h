@@ -18,6 +18,9 @@
 	OPTION_HEADING("Device"),					\
 	{ 'D', "devices", "N", "number of devices, urxe0 to urxe(N-1), of a " \
 	  "fabric that is created: 1 to 8", "$URXE_DEVICES or 1" },	\
+	{ 'N', "profile", "NAME|FILE[,...]", "give the devices the limits and " \
+	  "features of NICs; urxe profile list prints the names; sweep: run " \
+	  "COMMAND once with each", "$URXE_PROFILE or none" },		\
 	{ 'f', "fabric", "NAME", "programs in the same fabric reach each " \
 	  "other; it is created if needed", "$URXE_FABRIC or default" },	\
 	{ 'H', "with-host-devices", NULL, "show the RDMA devices of the host " \
@@ -43,6 +46,7 @@ struct trial {
 	const char *options;
 	uint64_t limit; /* time limit of each run in ns, 0: none */
 	struct check check;
+	bool profiles; /* one run for each profile */
 	bool own_fabric; /* each run of a sweep has a fabric of its own */
 	/*
 	 * the last run failed by itself, before findings of the referee are

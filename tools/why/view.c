@@ -192,8 +192,8 @@ static bool qp_is_remote(const struct view *v, const struct urxe_qp_sh *sh)
 	    URXE_CONN_STATE(load_relaxed(&sh->conn)) < IBV_QPS_RTR)
 		return false;
 	/* a fabric with a wire has one device */
-	for (i = 0; i < URXE_MAX_GID; i += 2)
-		if (fabric_get_gid(&v->dev->hca[0], i, &gid) &&
+	for (i = 0; i < URXE_GID_ROWS; i++)
+		if (gid_row_get(&v->dev->hca[0].gid[i], &gid) &&
 		    shared_gid_is(&sh->dgid, gid.raw))
 			return false;
 	return true;
