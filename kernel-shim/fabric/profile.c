@@ -287,8 +287,7 @@ int profile_read(struct urxe_profile *p, const char *word)
 		n = snprintf(path, sizeof(path), "%s/%s" PROFILE_SUFFIX,
 			     URXE_PROFILE_DIR, word);
 	if (n < 0 || (size_t)n >= sizeof(path))
-		return fabric_fail(ENAMETOOLONG,
-				   "profile: the name is too long");
+		return fabric_fail(EINVAL, "profile: the name is too long");
 	profile_init(p);
 	ret = name_set(p, path);
 	if (ret)

@@ -201,7 +201,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("profile");
+	Suite *s = suite_create("profile_file");
 
 	add(s, values);
 	add_loop(s, invalid_text, 20);
