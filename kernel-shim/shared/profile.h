@@ -22,8 +22,7 @@
  * The names of attributes are those that ibv_devinfo(1) prints.
  */
 #define PROFILE_KEYS(LIMIT, VALUE, MASK, NAMES)                            \
-	VALUE(vendor_id, 0x757278,                                         \
-	      UINT32_MAX) /* "urx", not an assigned OUI */                 \
+	VALUE(vendor_id, 0x757278, UINT32_MAX) /* "urx", no OUI */         \
 	VALUE(vendor_part_id, 1, UINT32_MAX)                               \
 	VALUE(hw_ver, 1, UINT32_MAX)                                       \
 	LIMIT(max_mr_size, UINT64_MAX)                                     \

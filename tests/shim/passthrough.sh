@@ -22,3 +22,12 @@ fi
 # programs that do not use RDMA create no fabric
 URXE_FABRIC=t LD_PRELOAD=$shim ls / >/dev/null || die "ls /"
 [ ! -e "$URXE_DIR/t" ] || die "ls / made a fabric"
+# nor do they look for it, at the begin or at the end
+if have strace && strace -o "$URXE_DIR/calls" true 2>/dev/null; then
+	(
+		unset URXE_DIR
+		URXE_FABRIC=t LD_PRELOAD=$shim strace -e trace=file true 2>&1
+	) >"$URXE_DIR/calls"
+	! grep -E '"/dev/shm"|urxe-[0-9]' "$URXE_DIR/calls" || die "true looks for a fabric"
+fi
+exit 0

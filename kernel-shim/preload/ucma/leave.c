@@ -84,6 +84,7 @@ void ucma_child_killed(void)
 
 __attribute__((destructor)) static void leave_at_exit(void)
 {
-	if (shim_active())
+	/* first: a program without RDMA need not look for its fabric */
+	if (load_relaxed(&ucma_used) && shim_active())
 		ucma_leave();
 }
