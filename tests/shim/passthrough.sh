@@ -22,7 +22,7 @@ fi
 # programs that do not use RDMA create no fabric
 URXE_FABRIC=t LD_PRELOAD=$shim ls / >/dev/null || die "ls /"
 [ ! -e "$URXE_DIR/t" ] || die "ls / made a fabric"
-# nor do they look for it, at the begin or at the end
+# nor do they look for it, at the start or at the end
 if have strace && strace -o "$URXE_DIR/calls" true 2>/dev/null; then
 	(
 		unset URXE_DIR
