@@ -7,8 +7,29 @@
 #pragma once
 
 #include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #define MARKS 64
+
+/*
+ * Run all cases, or that of CK_RUN_CASE, and free the runner.  Return the exit
+ * status of the program.  It is a failure if no case runs: CK_RUN_CASE names
+ * none.
+ */
+static inline int run_cases(SRunner *r)
+{
+	int failed;
+
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	if (!srunner_ntests_run(r)) {
+		fprintf(stderr, "no case ran\n");
+		failed = 1;
+	}
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
 
 /*
  * Report @line to Check, unless it was reported before and no assertion with

@@ -332,11 +332,5 @@ void may_leak(void)
 
 int run_suite(Suite *s)
 {
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_cases(srunner_create(s));
 }

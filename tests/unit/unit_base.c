@@ -120,7 +120,7 @@ static int remove_entry(const char *path, const struct stat *st, int flag,
 int run_suite(Suite *s)
 {
 	SRunner *sr = srunner_create(s);
-	int failed;
+	int ret;
 
 	snprintf(root, sizeof(root), "/dev/shm/urxe-unit-XXXXXX");
 	if (!mkdtemp(root)) {
@@ -130,9 +130,7 @@ int run_suite(Suite *s)
 			return EXIT_FAILURE;
 		}
 	}
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
+	ret = run_cases(sr);
 	nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return ret;
 }

@@ -785,11 +785,5 @@ void add_case(Suite *s, const char *name, const TTest *test, int n)
 
 int run(Suite *s)
 {
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_cases(srunner_create(s));
 }

@@ -418,8 +418,6 @@ int main(void)
 {
 	Suite *s = suite_create("wire cm");
 	TCase *t = tcase_create("addresses");
-	SRunner *r;
-	int failed;
 
 	may_leak();
 	tcase_set_timeout(t, 600);
@@ -441,9 +439,5 @@ int main(void)
 	TEST(server_stale_connection, t);
 	TEST(server_backlog_exceeded, t);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? 1 : 0;
+	return run_cases(srunner_create(s));
 }

@@ -260,8 +260,6 @@ int main(void)
 {
 	Suite *s = suite_create("neighbour");
 	TCase *t = tcase_create("neighbour");
-	SRunner *r;
-	int failed;
 
 	tcase_add_unchecked_fixture(t, set_up, NULL);
 	tcase_set_timeout(t, 600);
@@ -276,9 +274,5 @@ int main(void)
 	tcase_add_test(t, interface_without_arp);
 	tcase_add_test(t, no_descriptor_leak);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? 1 : 0;
+	return run_cases(srunner_create(s));
 }

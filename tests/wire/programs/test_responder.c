@@ -724,8 +724,6 @@ int main(void)
 {
 	Suite *suite = suite_create("responder");
 	TCase *t = tcase_create("packets"), *h = tcase_create("holder");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(t, 0);
 	tcase_set_timeout(h, 0);
@@ -758,9 +756,5 @@ int main(void)
 	suite_add_tcase(suite, vanish_case());
 	suite_add_tcase(suite, h);
 	suite_add_tcase(suite, killed_case());
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? 1 : 0;
+	return run_cases(srunner_create(suite));
 }
