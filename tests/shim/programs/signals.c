@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -121,12 +122,16 @@ void set_action(int sig, void *handler, int flags)
 	CHECK(!sigaction(sig, &act, NULL));
 }
 
-__attribute__((noinline)) int overflow(volatile char *above)
+__attribute__((noinline)) int overflow(const _Atomic char *above)
 {
-	volatile char here[4096];
+	const memory_order any = memory_order_relaxed;
+	_Atomic char here[4096];
 
-	here[0] = above ? above[0] : 1;
-	return here[0] ? overflow(here) + here[0] : 0;
+	atomic_store_explicit(
+		here, above ? atomic_load_explicit(above, any) : 1, any);
+	return atomic_load_explicit(here, any) ?
+		       overflow(here) + atomic_load_explicit(here, any) :
+		       0;
 }
 
 static bool run(const struct signals_case *c, const char *name)

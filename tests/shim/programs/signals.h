@@ -40,8 +40,8 @@ struct nofault_result {
 	uint64_t failed, at;
 };
 /* One load or store of a byte, in the section of this program. */
-struct nofault_result nofault_load(const volatile void *at);
-struct nofault_result nofault_store(volatile void *at);
+struct nofault_result nofault_load(const void *at);
+struct nofault_result nofault_store(void *at);
 
 #define CASE(name)                 \
 	{                          \
@@ -59,7 +59,7 @@ char *map_past_end(void);
 
 void set_action(int sig, void *handler, int flags);
 /* Fill the stack. */
-int overflow(volatile char *above);
+int overflow(const _Atomic char *above);
 
 /* Loads and stores that the compiler must execute. */
 static inline char load(const char *at)
