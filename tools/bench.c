@@ -22,23 +22,6 @@
 /* Attempts to remove the fabric, 10 ms apart: killed processes exit soon. */
 #define TRIES 500
 
-/* Directories to search, in the order of find_libraries(). */
-static const char *const places[] = {
-	"../tests/bench",
-	("../" URXE_LIBDIR_REL), /* one concatenated string */
-	URXE_LIBDIR,
-};
-
-static bool find_bench(char *path, size_t len)
-{
-	unsigned int i;
-
-	for (i = 0; i < sizeof(places) / sizeof(*places); i++)
-		if (!find_relative(places[i], "urxe-bench", path, len))
-			return true;
-	return false;
-}
-
 /* Remove the fabric at dir.  Retry while processes still use it. */
 static void sweep(const char *dir)
 {
@@ -135,9 +118,8 @@ static int cmd_bench(int argc, char **argv)
 	int ret;
 
 	(void)argc;
-	if (!find_bench(path, sizeof(path)))
-		return fail(1, "urxe-bench is neither next to this program nor "
-			       "in " URXE_LIBDIR);
+	if (find_helper("urxe-bench", "../tests/bench", path, sizeof(path)))
+		return 1;
 	snprintf(fabric, sizeof(fabric), "bench-%d", (int)getpid());
 	ret = set_environment(fabric, false);
 	if (!ret)

@@ -24,7 +24,7 @@ static void title_print(const char *name)
 	char path[PATH_MAX], line[256] = "";
 	FILE *f;
 
-	if (profile_find(name, path, sizeof(path)))
+	if (profile_find(name, path))
 		return;
 	f = fopen(path, "re");
 	if (f && fgets(line, sizeof(line), f))
@@ -42,37 +42,18 @@ static int cmd_list(void)
 	if (!names)
 		return 1;
 	for (i = 0; i < n; i++)
-		if (names[i])
-			title_print(names[i]);
+		title_print(names[i]);
 	profiles_free(names, n);
 	return 0;
-}
-
-static void names_print(enum profile_key key, uint64_t value)
-{
-	const struct profile_name *n;
-
-	for (n = profile_names; n->name; n++)
-		if (n->key == key && (value & n->bits) == n->bits)
-			printf(" %s", n->name);
 }
 
 /* Print a key as urxe enforces it, and the value of the NIC if that differs. */
 static void key_print(const struct urxe_profile *nic,
 		      const struct urxe_profile *own, enum profile_key key)
 {
-	const struct profile_key_info *info = &profile_keys[key];
 	const char *error = profile_error_name(nic->error[key]);
 
-	printf("%-20s", info->name);
-	if (info->kind == PROFILE_NAMES)
-		names_print(key, own->value[key]);
-	else if (info->kind == PROFILE_MASK || own->value[key] > UINT32_MAX)
-		printf(" 0x%" PRIx64, own->value[key]);
-	else
-		printf(" %" PRIu64, own->value[key]);
-	if (error)
-		printf(" %s", error);
+	profile_key_print(stdout, key, own->value[key], error);
 	if (nic->value[key] != own->value[key])
 		printf("  # the NIC has %" PRIu64, nic->value[key]);
 	putchar('\n');
@@ -85,7 +66,7 @@ static int cmd_show(const char *word)
 	unsigned int key;
 	int ret;
 
-	ret = profile_find(word, path, sizeof(path));
+	ret = profile_find(word, path);
 	if (ret)
 		return ret;
 	if (profile_read(&nic, path))
@@ -99,28 +80,14 @@ static int cmd_show(const char *word)
 	return 0;
 }
 
-/* Directories of urxe-profile-record, in the order of find_libraries(). */
-static const char *const places[] = {
-	".",
-	("../" URXE_LIBDIR_REL), /* one concatenated string */
-	URXE_LIBDIR,
-};
-
 static int cmd_record(char *device)
 {
 	char path[PATH_MAX], *argv[] = { path, device, NULL };
-	unsigned int i;
 
-	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		if (find_relative(places[i], "urxe-profile-record", path,
-				  sizeof(path)))
-			continue;
-		execv(path, argv);
-		return cannot_run(path, errno);
-	}
-	return fail(
-		1,
-		"urxe-profile-record is neither next to this program nor in " URXE_LIBDIR);
+	if (find_helper("urxe-profile-record", ".", path, sizeof(path)))
+		return 1;
+	execv(path, argv);
+	return cannot_run(path, errno);
 }
 
 static int cmd_profile(int argc, char **argv)

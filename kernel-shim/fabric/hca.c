@@ -30,10 +30,10 @@ int hcas_by_env(uint32_t *n)
 }
 
 /*
- * Check that the devices have the profiles of URXE_PROFILE.  -EINVAL, with
- * fabric_why(): they do not, or it is invalid; or an error of profile_read().
+ * 0 if the devices have the profiles of URXE_PROFILE, 1 with fabric_why() if
+ * they do not.  -errno: URXE_PROFILE is invalid.
  */
-static int profiles_agree(const struct urxe_fabric *f)
+static int profiles_differ(const struct urxe_fabric *f)
 {
 	const struct urxe_profile *has;
 	struct urxe_profile want;
@@ -45,29 +45,29 @@ static int profiles_agree(const struct urxe_fabric *f)
 		ret = profile_by_env(&want, k);
 		if (ret)
 			return ret;
-		if (memcmp(has, &want, sizeof(want)))
-			return fabric_fail(
-				EINVAL,
-				URXE_DEVICE_NAME
-				"%u of the fabric %s has %s%.31s, not %s as it is now; choose another fabric, or urxe rm it when no process uses it",
-				k, f->dir,
-				has->name[0] ? "the profile " : "no profile",
-				has->name, want.name);
+		if (!memcmp(has, &want, sizeof(want)))
+			continue;
+		fabric_fail(
+			EINVAL,
+			URXE_DEVICE_NAME
+			"%u of the fabric %s has %s%.31s, not %s as it is now; choose another fabric, or urxe rm it when no process uses it",
+			k, f->dir, has->name[0] ? "the profile " : "no profile",
+			has->name, want.name);
+		return 1;
 	}
 	return 0;
 }
 
 int hcas_are_wanted(const struct urxe_fabric *f)
 {
-	struct urxe_profile p;
-	uint32_t want, k;
+	uint32_t want;
 	int ret = hcas_by_env(&want);
 
-	for (k = 0; k < f->hcas && !ret; k++)
-		ret = profile_by_env(&p, k);
-	if (ret)
+	if (!ret)
+		ret = profiles_differ(f);
+	if (ret < 0)
 		return ret;
-	return f->hcas == (want ? want : 1) && !profiles_agree(f);
+	return !ret && f->hcas == (want ? want : 1);
 }
 
 int hcas_agree(const struct urxe_fabric *f)
@@ -83,7 +83,10 @@ int hcas_agree(const struct urxe_fabric *f)
 			EINVAL,
 			"the fabric %s has %u device%s, not %u; choose another fabric, or urxe rm it when no process uses it",
 			f->dir, f->hcas, plural(f->hcas), want);
-	return profile && *profile ? profiles_agree(f) : 0;
+	if (!profile || !*profile)
+		return 0;
+	ret = profiles_differ(f);
+	return ret > 0 ? -EINVAL : ret;
 }
 
 int hca_number(const char *name)

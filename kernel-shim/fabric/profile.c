@@ -230,8 +230,7 @@ static int name_set(struct urxe_profile *p, const char *path)
 	return 0;
 }
 
-/* Read at most MOST_BYTES from a regular file; return their number or -errno.
- */
+/* Read a regular file, at most MOST_BYTES.  The number of bytes or -errno */
 static ssize_t file_load(const char *path, char *text)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -348,6 +347,9 @@ void profile_copy(struct urxe_profile *to, const struct urxe_profile *from)
 		if (to->value[i] > key->most)
 			to->value[i] = key->most;
 	}
+	if (!(to->value[PROFILE_gid_types] & 1u << URXE_ROCE_V1) &&
+	    to->value[PROFILE_gid_tbl_len] > URXE_GID_ROWS)
+		to->value[PROFILE_gid_tbl_len] = URXE_GID_ROWS;
 	if (to->value[PROFILE_active_mtu] > to->value[PROFILE_max_mtu])
 		to->value[PROFILE_active_mtu] = to->value[PROFILE_max_mtu];
 }

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "shared/profile.h"
 
@@ -65,6 +66,13 @@ int profile_by_env(struct urxe_profile *p, uint32_t k);
 int profile_error(const struct urxe_profile *p, enum profile_key key, int own);
 /* The name of an errno value that a profile may have, else NULL. */
 const char *profile_error_name(uint8_t error);
+
+/*
+ * Print the line of a key, without the newline.  error: the name of an errno
+ * value, or NULL.
+ */
+void profile_key_print(FILE *to, enum profile_key key, uint64_t value,
+		       const char *error);
 
 /* The enum ibv_mtu of a number of bytes: the largest that fits. */
 static inline uint8_t profile_mtu(uint64_t bytes)

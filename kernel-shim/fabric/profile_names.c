@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The keys of profiles, and the names of their flags. */
+/* The keys of profiles, the names of their flags, and their output. */
 #include <infiniband/verbs.h>
+#include <inttypes.h>
 
 #include "profile.h"
 #include "shared/layout.h"
@@ -66,3 +67,23 @@ const struct profile_name profile_names[] = {
 	{ PROFILE_quirks, "RD_ATOMIC_0_IS_MAX", PROFILE_RD_ATOMIC_0_IS_MAX },
 	{ 0 },
 };
+
+void profile_key_print(FILE *to, enum profile_key key, uint64_t value,
+		       const char *error)
+{
+	const struct profile_key_info *info = &profile_keys[key];
+	const struct profile_name *n;
+
+	fprintf(to, "%-20s", info->name);
+	if (info->kind == PROFILE_NAMES) {
+		for (n = profile_names; n->name; n++)
+			if (n->key == key && (value & n->bits) == n->bits)
+				fprintf(to, " %s", n->name);
+	} else if (info->kind == PROFILE_MASK || value > UINT32_MAX) {
+		fprintf(to, " 0x%" PRIx64, value);
+	} else {
+		fprintf(to, " %" PRIu64, value);
+	}
+	if (error)
+		fprintf(to, " %s", error);
+}

@@ -42,10 +42,11 @@ for p in $profiles; do
 	"$URXE" profile show "$p" | grep -q '^qp_types.* UD' ||
 		pingpong=ibv_rc_pingpong
 	have $pingpong || continue
-	"$URXE" run --profile "$p" $pingpong -g 0 -s 512 >/dev/null 2>&1 &
+	"$URXE" run --profile "$p" $pingpong -g 0 -s 512 -p 18541 >/dev/null 2>&1 &
 	server=$!
 	client() {
-		"$URXE" run --profile "$p" $pingpong -g 0 -s 512 localhost >/dev/null 2>&1
+		"$URXE" run --profile "$p" $pingpong -g 0 -s 512 -p 18541 localhost \
+			>/dev/null 2>&1
 	}
 	await "$pingpong with the profile $p fails" client
 	wait $server || die "the server of $pingpong fails with the profile $p"
@@ -55,11 +56,11 @@ done
 if have rping; then
 	for pair in rxe,connectx-7 connectx-7,rxe; do
 		"$URXE" run --devices 3 --profile rxe,$pair -- rping -s -a 127.0.0.2 \
-			-p 17671 -C 2 -S 8000 >/dev/null 2>&1 &
+			-p 17672 -C 2 -S 8000 >/dev/null 2>&1 &
 		server=$!
 		client() {
 			"$URXE" run --devices 3 --profile rxe,$pair -- rping -c -I 127.0.0.3 \
-				-a 127.0.0.2 -p 17671 -C 2 -S 8000 -V >/dev/null 2>&1
+				-a 127.0.0.2 -p 17672 -C 2 -S 8000 -V >/dev/null 2>&1
 		}
 		await "rping between $pair fails" client
 		wait $server || die "the server of rping between $pair fails"

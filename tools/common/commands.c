@@ -113,6 +113,16 @@ int find_relative(const char *dir, const char *name, char *buf, size_t len)
 	return (size_t)n < len ? 0 : -ENAMETOOLONG;
 }
 
+int find_helper(const char *name, const char *built, char *path, size_t len)
+{
+	if (!find_relative(built, name, path, len) ||
+	    !find_relative("../" URXE_LIBDIR_REL, name, path, len) ||
+	    !find_relative(URXE_LIBDIR, name, path, len))
+		return 0;
+	return fail(1, "%s is neither next to this program nor in " URXE_LIBDIR,
+		    name);
+}
+
 int find_libraries(char *preload, size_t len, char *provider_dir, size_t dlen)
 {
 	unsigned int i;

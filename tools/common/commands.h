@@ -63,6 +63,13 @@ bool find_program(const char *cmd, char *buf, size_t len);
 int find_relative(const char *dir, const char *name, char *buf, size_t len);
 
 /*
+ * Find a program that is installed next to the provider; `built` is its
+ * directory in the build tree, relative to this executable.  Return 0, or 1
+ * after a message.
+ */
+int find_helper(const char *name, const char *built, char *path, size_t len);
+
+/*
  * Find the preload library and the provider: in the build tree of this
  * executable, or installed.  `preload` is set to the path of the library,
  * `provider_dir` to the directory of the provider, or to "" if that is the

@@ -53,17 +53,20 @@ char **profiles_list(int *n)
 	*n = scandir(dir, &list, is_profile, alphasort);
 	names = calloc(*n > 0 ? (size_t)*n : 1, sizeof(*names));
 	for (i = 0; i < *n; i++) {
-		if (names)
+		if (names && (!i || names[i - 1]))
 			names[i] = strndup(list[i]->d_name,
 					   strlen(list[i]->d_name) -
 						   strlen(PROFILE_SUFFIX));
 		free(list[i]);
 	}
 	free(list);
-	if (names && *n > 0)
+	if (names && *n > 0 && names[*n - 1])
 		return names;
-	free(names);
-	fail(1, "no profiles in %s", dir);
+	if (*n > 0)
+		fail(1, "no memory");
+	else
+		fail(1, "no profiles in %s", dir);
+	profiles_free(names, names ? *n : 0);
 	return NULL;
 }
 
@@ -86,8 +89,7 @@ static int not_found(const char *word)
 		return 1;
 	nearest_begin(&near, word, strlen(word));
 	for (i = 0; i < n; i++)
-		if (names[i])
-			nearest_try(&near, names[i]);
+		nearest_try(&near, names[i]);
 	fail(0,
 	     "no profile \"%s\"%s; urxe profile list prints the names, and a file needs a slash",
 	     word, nearest_text(&near, meant));
@@ -95,29 +97,25 @@ static int not_found(const char *word)
 	return EXIT_USAGE;
 }
 
-int profile_find(const char *word, char *path, size_t len)
+int profile_find(const char *word, char path[PATH_MAX])
 {
-	char dir[PATH_MAX], name[PATH_MAX], *real;
+	char dir[PATH_MAX], name[PATH_MAX];
 	int ret;
 
 	if (strchr(word, '/')) {
-		real = realpath(word, NULL);
-		if (!real || strlen(real) >= len || strchr(real, ',')) {
-			free(real);
-			return fail(
-				EXIT_USAGE, "profile %s: %s", word,
-				real ? "its path has a comma or is too long" :
-				       strerror(errno));
-		}
-		strcpy(path, real);
-		free(real);
-		return 0;
+		if (!realpath(word, path))
+			return fail(EXIT_USAGE, "profile %s: %s", word,
+				    strerror(errno));
+		return strchr(path, ',') ?
+			       fail(EXIT_USAGE,
+				    "profile %s: its path has a comma", word) :
+			       0;
 	}
 	ret = profiles_dir(dir, sizeof(dir));
 	if (ret)
 		return ret;
 	snprintf(name, sizeof(name), "%s" PROFILE_SUFFIX, word);
-	return find_relative(dir, name, path, len) ? not_found(word) : 0;
+	return find_relative(dir, name, path, PATH_MAX) ? not_found(word) : 0;
 }
 
 int profiles_choose(const char *list)
@@ -130,7 +128,7 @@ int profiles_choose(const char *list)
 	for (;; list += n + 1) {
 		n = strcspn(list, ",");
 		snprintf(word, sizeof(word), "%.*s", (int)n, list);
-		ret = profile_find(word, path, sizeof(path));
+		ret = profile_find(word, path);
 		if (ret)
 			return ret;
 		if (profile_read(&p, path))

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include <stddef.h>
+#include <limits.h>
 
 /*
  * Return the names of all profiles, sorted, and their number in *@n; NULL
@@ -18,7 +18,7 @@ void profiles_free(char **names, int n);
  * Write the absolute path of the profile that a word denotes, a name or a
  * file, to path.  Return 0, or the exit code after a message.
  */
-int profile_find(const char *word, char *path, size_t len);
+int profile_find(const char *word, char path[PATH_MAX]);
 
 /*
  * Set URXE_PROFILE for a list of names or files, separated by commas, and

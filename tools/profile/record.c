@@ -215,15 +215,6 @@ static int own_error(enum profile_key key)
 	return profile_keys[key].kind == PROFILE_NAMES ? EOPNOTSUPP : EINVAL;
 }
 
-static void names_print(enum profile_key key, uint64_t value)
-{
-	const struct profile_name *n;
-
-	for (n = profile_names; n->name; n++)
-		if (n->key == key && value & n->bits)
-			printf(" %s", n->name);
-}
-
 static void key_print(const struct recorder *r, enum profile_key key)
 {
 	const struct profile_key_info *info = &profile_keys[key];
@@ -231,22 +222,14 @@ static void key_print(const struct recorder *r, enum profile_key key)
 		r->refused[key] > 0 ?
 			profile_error_name((uint8_t)r->refused[key]) :
 			NULL;
-	const uint64_t value = r->p.value[key];
 
 	if (key == PROFILE_quirks || key == PROFILE_dm_unit) {
 		printf("# %s %s not probed\n", info->name,
 		       key == PROFILE_quirks ? "are" : "is");
 		return;
 	}
-	printf("%-20s", info->name);
-	if (info->kind == PROFILE_NAMES)
-		names_print(key, value);
-	else if (info->kind == PROFILE_MASK || value > UINT32_MAX)
-		printf(" 0x%" PRIx64, value);
-	else
-		printf(" %" PRIu64, value);
-	if (error && r->refused[key] != own_error(key))
-		printf(" %s", error);
+	profile_key_print(stdout, key, r->p.value[key],
+			  r->refused[key] != own_error(key) ? error : NULL);
 	putchar('\n');
 }
 

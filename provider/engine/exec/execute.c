@@ -651,7 +651,7 @@ execute_too_long(const struct urxe_qp *qp, struct run *r,
 enum verdict execute_lost(struct urxe_qp *qp, struct run *r,
 			  const struct urxe_wqe *w)
 {
-	if (w->length > qp->sq.max_msg)
+	if (sq_too_long(&qp->sq, w))
 		return execute_too_long(qp, r, w);
 	if (qp->type == IBV_QPT_UD && !execute_check_datagram(qp, r, w))
 		return WR_FAILED;
@@ -670,7 +670,7 @@ enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 	enum response resp;
 	enum verdict v;
 
-	if (unlikely(w->length > qp->sq.max_msg && w->opcode != URXE_WR_FLUSH))
+	if (unlikely(sq_too_long(&qp->sq, w)))
 		return execute_too_long(qp, r, w);
 	if (unlikely(wqe_is_local(w)))
 		return execute_local(qp, r, w);

@@ -75,7 +75,7 @@ enum response part_check(struct urxe_qp *qp, const struct urxe_wqe *w,
 	enum response resp;
 
 	if (wqe_is_local(w) || qp->type == IBV_QPT_UD ||
-	    w->length > qp->sq.max_msg)
+	    sq_too_long(&qp->sq, w))
 		return RESP_OTHER;
 	if (is_fetch && !qp->attr.max_rd_atomic)
 		return RESP_OTHER;

@@ -114,6 +114,11 @@ sq_log_refusal(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 		urxe_log(
 			"ibv_post_send: QP 0x%x: %d SGEs, but max_send_sge is %u",
 			qpn, wr->num_sge, sq->max_sge);
+	else if (wr->opcode == IBV_WR_RDMA_READ &&
+		 (uint32_t)wr->num_sge > sq->max_sge_rd)
+		urxe_log(
+			"ibv_post_send: QP 0x%x: a READ with %d SGEs, but max_sge_rd is %u",
+			qpn, wr->num_sge, sq->max_sge_rd);
 	else if (wr->send_flags & IBV_SEND_INLINE)
 		urxe_log(
 			"ibv_post_send: QP 0x%x: more inline data than max_inline_data (%u bytes), or an opcode without inline data",

@@ -167,11 +167,8 @@ void conn_retarget(const struct urxe_qp *qp, const struct urxe_conn *c,
 
 /*
  * Is qp of a kind that can use the fast path (exec/direct.h)?  Its completion
- * counters have been attached before it is connected.
- */
-/*
- * exec/direct.c checks neither opcodes nor, for small messages, their length:
- * it is not used if the device's profile has not all of them.
+ * counters have been attached before it is connected.  The fast path checks
+ * neither which opcodes the device has nor the length of small messages.
  */
 static bool conn_is_direct(const struct urxe_qp *qp)
 {

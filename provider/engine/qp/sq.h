@@ -108,6 +108,13 @@ static inline uint64_t wqe_wire_length(const struct urxe_wqe *w)
 	return w->opcode == URXE_WR_FLUSH ? 0 : w->length;
 }
 
+/* Is the message longer than the device can send?  A FLUSH carries no data. */
+static inline bool sq_too_long(const struct urxe_sq *sq,
+			       const struct urxe_wqe *w)
+{
+	return w->length > sq->max_msg && w->opcode != URXE_WR_FLUSH;
+}
+
 /*
  * Set the dimensions of sq, and return the size of its ring in bytes.  The
  * caller may provide the memory in sq->ring.

@@ -66,6 +66,22 @@ static struct ibv_qp_init_attr qp_of(const struct kit *k, enum ibv_qp_type type)
 					  .qp_type = type };
 }
 
+static struct ibv_qp *create_qp_ex(const struct kit *k, uint64_t ops)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = k->cq,
+		.recv_cq = k->cq,
+		.cap = { 1, 1, 1, 1, 0 },
+		.pd = k->pd,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = ops,
+	};
+
+	return ibv_create_qp_ex(k->ctx, &init);
+}
+
 /* Create a QP that the device accepts, and destroy it. */
 static void accept_qp(const struct kit *k, struct ibv_qp_init_attr *init)
 {
@@ -336,11 +352,6 @@ START_TEST(absent_verbs)
 	struct kit k = kit_open("absent", "qp_types RC UD\naccess LOCAL_WRITE\n"
 					  "features QP_EX\nsend_ops SEND\n");
 	struct ibv_qp_init_attr uc = qp_of(&k, IBV_QPT_UC);
-	struct ibv_qp_init_attr_ex ex = { .qp_type = IBV_QPT_RC,
-					  .send_cq = k.cq,
-					  .recv_cq = k.cq,
-					  .cap = { 1, 1, 1, 1, 0 },
-					  .pd = k.pd };
 	struct ibv_srq_init_attr srq = { .attr = { 1, 1, 0 } };
 	struct ibv_xrcd_init_attr xrcd = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -366,11 +377,10 @@ START_TEST(absent_verbs)
 	ck_errno(ibv_reg_mr(k.pd, buf, 64,
 			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ),
 		 EOPNOTSUPP);
-	ex.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	ex.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ;
-	ck_errno(ibv_create_qp_ex(k.ctx, &ex), EOPNOTSUPP);
-	ex.send_ops_flags = IBV_QP_EX_WITH_SEND;
-	qp = ibv_create_qp_ex(k.ctx, &ex);
+	ck_errno(create_qp_ex(&k,
+			      IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ),
+		 EOPNOTSUPP);
+	qp = create_qp_ex(&k, IBV_QP_EX_WITH_SEND);
 	ck_nonnull(qp);
 	ck_ok(ibv_destroy_qp(qp));
 	kit_close(&k);
@@ -383,11 +393,6 @@ START_TEST(absent_operations)
 	struct kit k = kit_open("operations", "features SRQ\n"
 					      "access LOCAL_WRITE ON_DEMAND\n");
 	struct ibv_qp_init_attr init = qp_of(&k, IBV_QPT_UD);
-	struct ibv_qp_init_attr_ex ex = { .qp_type = IBV_QPT_RC,
-					  .send_cq = k.cq,
-					  .recv_cq = k.cq,
-					  .cap = { 1, 1, 1, 1, 0 },
-					  .pd = k.pd };
 	struct ibv_parent_domain_init_attr parent = { .pd = k.pd };
 	struct ibv_values_ex clock = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
 	union ibv_gid group = { .raw = { 0xff, 0x0e, [15] = 1 } };
@@ -417,9 +422,7 @@ START_TEST(absent_operations)
 	ck_assert_int_eq(ibv_query_rt_values_ex(k.ctx, &clock), EOPNOTSUPP);
 	ck_assert_int_eq(ibv_query_ece(qp, &ece), EOPNOTSUPP);
 	ck_assert_int_eq(ibv_set_ece(qp, &ece), EOPNOTSUPP);
-	ex.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	ex.send_ops_flags = IBV_QP_EX_WITH_SEND;
-	ck_errno(ibv_create_qp_ex(k.ctx, &ex), EOPNOTSUPP);
+	ck_errno(create_qp_ex(&k, IBV_QP_EX_WITH_SEND), EOPNOTSUPP);
 	/* an implicit MR */
 	ck_errno(ibv_reg_mr(k.pd, NULL, SIZE_MAX,
 			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND),
