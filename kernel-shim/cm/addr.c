@@ -131,8 +131,9 @@ void cm_addr_raw(const union cm_addr *a, uint8_t gid[16])
 }
 
 /*
- * Look up @raw among the RoCE v2 entries of the GID table of device @k.
- * RoCE v2 is the kernel's default for rdma_cm connections.
+ * Look up @raw among the addresses of a device, and return the index of its
+ * GID.  On Ethernet that is the RoCE v2 entry, the kernel's default for
+ * rdma_cm connections; on InfiniBand all addresses lead to GID 0 of the port.
  */
 static bool gid_find_in(const struct urxe_hca *hca, const uint8_t raw[16],
 			uint32_t *index)
@@ -141,8 +142,9 @@ static bool gid_find_in(const struct urxe_hca *hca, const uint8_t raw[16],
 	uint32_t row, i;
 
 	for (row = 0; row < URXE_GID_ROWS; row++) {
-		i = gid_index_v2(hca, row);
-		if (fabric_get_gid(hca, i, &g) && !memcmp(g.raw, raw, 16)) {
+		i = hca->infiniband ? 0 : gid_index_v2(hca, row);
+		if (gid_has_row(hca, i) && gid_row_get(&hca->gid[row], &g) &&
+		    !memcmp(g.raw, raw, 16)) {
 			*index = i;
 			return true;
 		}
@@ -198,25 +200,67 @@ uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
 	uint32_t index, device;
 
 	cm_addr_raw(a, gid);
-	if (gid_find(dev, gid, &index, &device))
+	if (gid_find(dev, gid, &index, &device)) {
+		if (dev->hca[device].infiniband)
+			cm_default_gid(&dev->hca[device], gid);
 		return index;
+	}
 	/* no entry (for example 127.0.0.1): use the port's default GID */
 	return cm_default_gid(&dev->hca[0], gid);
 }
 
-void cm_fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
-		const uint8_t gid[16])
+static const struct urxe_hca *hca_of_id(const struct cm *cm,
+					const struct cm_id *id)
+{
+	return &cm->f->dev->hca[id->device];
+}
+
+bool cm_is_infiniband(const struct cm *cm, const struct cm_id *id)
+{
+	return hca_of_id(cm, id)->infiniband;
+}
+
+uint16_t cm_pkey(const struct cm *cm, const struct cm_id *id)
+{
+	return port_pkey(&hca_of_id(cm, id)->subnet, 0) | PKEY_FULL;
+}
+
+void cm_path_lids(const struct cm *cm, const struct cm_id *id, uint16_t *slid,
+		  uint16_t *dlid)
+{
+	const int peer = fabric_gid_owner(cm->f->dev, id->dgid);
+
+	*slid = *dlid = 0;
+	if (!cm_is_infiniband(cm, id) || peer < 0)
+		return;
+	*slid = port_lid(&hca_of_id(cm, id)->subnet);
+	*dlid = port_lid(&cm->f->dev->hca[peer].subnet);
+}
+
+void cm_fill_group_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
+		      const uint8_t gid[16], uint16_t mlid)
 {
 	memcpy(ah->grh.dgid, gid, 16);
 	ah->grh.sgid_index = id->sgid_index;
 	ah->grh.hop_limit = CM_HOP_LIMIT;
+	ah->grh.traffic_class = id->tos;
 	ah->is_global = 1;
+	ah->dlid = mlid;
 	ah->port_num = 1;
 }
 
-void cm_fill_path_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id)
+void cm_fill_path_ah(const struct cm *cm, struct ib_uverbs_ah_attr *ah,
+		     const struct cm_id *id)
 {
-	cm_fill_ah(ah, id, id->dgid);
+	uint16_t slid;
+
+	if (cm_is_infiniband(cm, id)) {
+		/* within a subnet, packets have no GRH */
+		cm_path_lids(cm, id, &slid, &ah->dlid);
+		ah->port_num = 1;
+		return;
+	}
+	cm_fill_group_ah(ah, id, id->dgid, 0);
 	ah->grh.traffic_class = id->path_tos;
 	ah->grh.flow_label = id->path_flow;
 }

@@ -189,6 +189,11 @@ struct cm_chan *cm_chan_new(struct cm *cm);
 struct cm_id *cm_id_new(struct cm *cm, struct cm_chan *c);
 struct cm_event *cm_event_alloc(struct cm *cm);
 struct cm_mc *cm_mc_new(struct cm *cm);
+/*
+ * End a multicast join; on InfiniBand, the port leaves the group.  Takes the
+ * device lock under that of the tables.
+ */
+void cm_mc_leave(struct cm *cm, struct cm_mc *mc);
 
 struct cm_ref cm_ref_to(struct cm *cm, const struct cm_id *id);
 /* Return the id that @ref refers to; NULL if it was destroyed. */
@@ -318,11 +323,19 @@ uint32_t cm_default_gid(const struct urxe_hca *hca, uint8_t gid[16]);
 /* Return whether the address has a RoCE v2 entry in a GID table. */
 bool cm_addr_known(const struct urxe_dev *dev, const union cm_addr *a);
 
-/* Fill in the attributes of an AH from @id's source GID to @gid. */
-void cm_fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
-		const uint8_t gid[16]);
-/* The same to the peer, with traffic class and flow label of the path. */
-void cm_fill_path_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id);
+/* Is the id of an InfiniBand device? */
+bool cm_is_infiniband(const struct cm *cm, const struct cm_id *id);
+/* The P_Key of the id's path: that of entry 0 of the table of its port. */
+uint16_t cm_pkey(const struct cm *cm, const struct cm_id *id);
+/* The LIDs of the path of an id; 0 if there are none, as on Ethernet. */
+void cm_path_lids(const struct cm *cm, const struct cm_id *id, uint16_t *slid,
+		  uint16_t *dlid);
+/* Fill in the attributes of an AH to a multicast group. */
+void cm_fill_group_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
+		      const uint8_t gid[16], uint16_t mlid);
+/* The same to the peer: its LID, or its GID with the path's class and label. */
+void cm_fill_path_ah(const struct cm *cm, struct ib_uverbs_ah_attr *ah,
+		     const struct cm_id *id);
 
 /* port.c --------------------------------------------------------------- */
 

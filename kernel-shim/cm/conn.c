@@ -288,8 +288,8 @@ bool cm_device_is_down(const struct cm *cm, const struct cm_id *id)
 	const struct urxe_dev *dev = cm->f->dev;
 	const int peer = fabric_gid_owner(dev, id->dgid);
 
-	return load_acquire(
-		       &dev->path[id->device][peer < 0 ? id->device : peer]) !=
+	return URXE_PATH_STATE(load_acquire(
+		       &dev->path[id->device][peer < 0 ? id->device : peer])) !=
 	       URXE_PORT_ACTIVE;
 }
 

@@ -368,7 +368,7 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 	cm_event_purge(cm, id, fd);
 	cm_for_each_mc(cm, mc)
 		if (mc->id == ref)
-			cm_mc_free(cm, mc);
+			cm_mc_leave(cm, mc);
 	cm_id_free(cm, id);
 }
 

@@ -34,12 +34,17 @@ void cm_fill_ud_private(struct cm_event *e, const void *data, uint8_t len,
 	e->resp.param.ud.private_data_len = room;
 }
 
+static uint32_t qkey_of_space(const struct cm_id *id)
+{
+	return id->ps == RDMA_PS_IPOIB ? CM_IPOIB_QKEY : CM_UDP_QKEY;
+}
+
 int cm_set_qkey(struct cm_id *id, uint32_t qkey)
 {
 	if (qkey && id->qkey && id->qkey != qkey)
 		return -EINVAL;
 	if (!id->qkey)
-		id->qkey = qkey ? qkey : CM_UDP_QKEY;
+		id->qkey = qkey ? qkey : qkey_of_space(id);
 	return 0;
 }
 
@@ -60,7 +65,7 @@ void cm_got_sidr_reply(struct cm *cm, struct cm_id *client,
 	if (!ret) {
 		e->resp.param.ud.qp_num = server->qpn;
 		e->resp.param.ud.qkey = server->qkey;
-		cm_fill_path_ah(&e->resp.param.ud.ah_attr, client);
+		cm_fill_path_ah(cm, &e->resp.param.ud.ah_attr, client);
 	}
 	cm_event_send(cm, e);
 }

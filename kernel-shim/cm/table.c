@@ -221,3 +221,10 @@ struct cm_mc *cm_mc_new(struct cm *cm)
 		*mc = (struct cm_mc){ .used = 1 };
 	return mc;
 }
+
+void cm_mc_leave(struct cm *cm, struct cm_mc *mc)
+{
+	if (mc->mlid)
+		mcast_port_leave(cm->f, mc->mlid, mc->device, mc->receives);
+	cm_mc_free(cm, mc);
+}

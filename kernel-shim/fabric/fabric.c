@@ -382,8 +382,8 @@ out_close:
 
 /*
  * If the fabric has other devices than this process wants, retire it, unless it
- * is used, a port was taken down, or URXE_KEEP is set.  The fabric is mapped;
- * if this returns an error, it is not any more.
+ * is used, a port was taken down or changed, or URXE_KEEP is set.  The fabric
+ * is mapped; if this returns an error, it is not any more.
  */
 static int fabric_check_devices(struct urxe_fabric *f)
 {

@@ -86,6 +86,13 @@ void fabric_close(struct urxe_fabric *f);
 int hca_number(const char *name);
 /* The value of URXE_DEVICES, or 0 if it is unset.  -EINVAL: invalid. */
 int hcas_by_env(uint32_t *n);
+/*
+ * Set *infiniband to the link layer of device k by URXE_LINK_LAYER: 1 or 0.
+ * -EINVAL: invalid.
+ */
+int link_layer_by_env(uint32_t *infiniband, uint32_t k);
+/* "InfiniBand" or "Ethernet", as sysfs shows it. */
+const char *hca_link_layer(const struct urxe_hca *hca);
 /* The value of URXE_DM_SIZE, or 0 if it is unset.  -EINVAL: invalid size. */
 int dm_size_by_env(uint64_t *bytes);
 /*
@@ -483,6 +490,39 @@ bool mcast_group(const struct urxe_dev *dev, uint32_t i, uint8_t gid[16]);
 int mcast_attach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn);
 /* Detach a QP.  -EINVAL: it was not attached. */
 int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn);
+
+/*
+ * InfiniBand: join a group with port k, or leave it.  A join returns the MLID
+ * of the group, or -ENOMEM or an error of fabric_lock().  The port receives
+ * until each join with `receives` has been left; the others are joins for
+ * sending only.
+ */
+int mcast_port_join(struct urxe_fabric *f, const uint8_t gid[16], uint32_t k,
+		    bool receives);
+void mcast_port_leave(struct urxe_fabric *f, uint16_t mlid, uint32_t k,
+		      bool receives);
+/* The MLID of a group; 0: no port has joined it. */
+uint16_t mcast_mlid(struct urxe_dev *dev, const uint8_t gid[16]);
+/* Does port k receive packets to that MLID? */
+bool mcast_port_has(const struct urxe_dev *dev, uint16_t mlid, uint32_t k);
+
+/* subnet.c: InfiniBand -------------------------------------------------- */
+
+/* The device whose port has that LID, or -1. */
+int subnet_port(const struct urxe_dev *dev, uint16_t lid);
+/* Has nothing been changed since the fabric was created? */
+bool subnet_is_initial(const struct urxe_dev *dev);
+/*
+ * Change LIDs, P_Key table or subnet manager of the port of device k, and
+ * raise LID_CHANGE, PKEY_CHANGE or SM_CHANGE.  -EOPNOTSUPP: it is an Ethernet
+ * device; -EINVAL, -EADDRINUSE: invalid LIDs, or those of another port; or an
+ * error of fabric_lock().
+ */
+int subnet_set_lids(struct urxe_fabric *f, uint32_t k, uint32_t lid,
+		    uint32_t lmc);
+int subnet_set_pkeys(struct urxe_fabric *f, uint32_t k, const uint16_t *pkey,
+		     uint32_t n);
+int subnet_set_sm(struct urxe_fabric *f, uint32_t k, uint16_t lid, uint8_t sl);
 
 /* port.c --------------------------------------------------------------- */
 

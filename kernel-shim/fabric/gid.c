@@ -12,6 +12,9 @@
  * Device k > 0 has two rows, which do not change: the link-local address
  * derived from its node GUID, and 127.0.0.(1 + k).
  *
+ * On InfiniBand, row 0 of device 0 is derived from the node GUID as well: the
+ * GID of a port consists of the prefix of its subnet and its GUID (IB 4.1.1).
+ *
  * Processes of several network namespaces (containers) may share a fabric.
  * Each process updates the rows of its own namespace, and empties rows of
  * namespaces that no live process is in.
@@ -211,7 +214,7 @@ static void found_add_link_local(struct urxe_fabric *f, struct found *found,
 	const struct ifaddrs *a, *first = NULL;
 	struct urxe_gid *g = &found->gid[0];
 
-	for (a = all; a; a = a->ifa_next)
+	for (a = all; a && !f->dev->hca[0].infiniband; a = a->ifa_next)
 		if (link_is_ethernet(a) &&
 		    (!first ||
 		     link_index(a) < link_index(first)))

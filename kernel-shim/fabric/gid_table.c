@@ -49,7 +49,7 @@ bool gid_row_get(const struct urxe_gid *g, struct urxe_gid *out)
 bool fabric_get_gid(const struct urxe_hca *hca, uint32_t index,
 		    struct urxe_gid *out)
 {
-	return index < gid_table_len(hca) &&
+	return gid_has_row(hca, index) &&
 	       gid_row_get(&hca->gid[gid_row(hca, index)], out);
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The devices of a fabric (struct urxe_hca).  Their number is URXE_DEVICES, or
- * 1, and their profiles are those of URXE_PROFILE, or none, when the fabric is
- * created.  Neither changes.  A fabric without users that has other devices is
- * replaced (fabric.c).
+ * 1, their profiles are those of URXE_PROFILE, or none, and their link layers
+ * those of URXE_LINK_LAYER, or Ethernet, when the fabric is created.  None of
+ * these changes.  A fabric without users that has other devices is replaced
+ * (fabric.c).
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/plural.h"
 #include "internal.h"
@@ -26,6 +28,66 @@ int hcas_by_env(uint32_t *n)
 			"URXE_DEVICES=%s is not a number of devices: 1 to %d",
 			env, URXE_MAX_HCA);
 	*n = (uint32_t)(env[0] - '0');
+	return 0;
+}
+
+bool hca_word(const char *list, uint32_t k, char *word, size_t room)
+{
+	size_t n = strcspn(list, ",");
+
+	for (; k && list[n]; k--) {
+		list += n + 1;
+		n = strcspn(list, ",");
+	}
+	if (!n || n >= room)
+		return false;
+	memcpy(word, list, n);
+	word[n] = '\0';
+	return true;
+}
+
+const char *hca_link_layer(const struct urxe_hca *hca)
+{
+	return hca->infiniband ? "InfiniBand" : "Ethernet";
+}
+
+int link_layer_by_env(uint32_t *infiniband, uint32_t k)
+{
+	const char *env = getenv("URXE_LINK_LAYER");
+	char word[16] = "ethernet";
+
+	if (env && *env && !hca_word(env, k, word, sizeof(word)))
+		word[0] = '\0';
+	*infiniband = !strcasecmp(word, "infiniband");
+	if (*infiniband || !strcasecmp(word, "ethernet"))
+		return 0;
+	return fabric_fail(
+		EINVAL,
+		"URXE_LINK_LAYER=%s must be ethernet or infiniband, or a list of these for the devices, separated by commas",
+		env);
+}
+
+/* The same as profiles_differ() for URXE_LINK_LAYER. */
+static int link_layers_differ(const struct urxe_fabric *f)
+{
+	const struct urxe_hca *hca;
+	uint32_t want, k;
+	int ret;
+
+	for (k = 0; k < f->hcas; k++) {
+		hca = &f->dev->hca[k];
+		ret = link_layer_by_env(&want, k);
+		if (ret)
+			return ret;
+		if (hca->infiniband == want)
+			continue;
+		fabric_fail(
+			EINVAL,
+			URXE_DEVICE_NAME
+			"%u of the fabric %s has the link layer %s; choose another fabric, or urxe rm it when no process uses it",
+			k, f->dir, hca_link_layer(hca));
+		return 1;
+	}
 	return 0;
 }
 
@@ -64,6 +126,8 @@ int hcas_are_wanted(const struct urxe_fabric *f)
 	int ret = hcas_by_env(&want);
 
 	if (!ret)
+		ret = link_layers_differ(f);
+	if (!ret)
 		ret = profiles_differ(f);
 	if (ret < 0)
 		return ret;
@@ -73,6 +137,7 @@ int hcas_are_wanted(const struct urxe_fabric *f)
 int hcas_agree(const struct urxe_fabric *f)
 {
 	const char *profile = getenv("URXE_PROFILE");
+	const char *link_layer = getenv("URXE_LINK_LAYER");
 	uint32_t want;
 	int ret = hcas_by_env(&want);
 
@@ -83,9 +148,10 @@ int hcas_agree(const struct urxe_fabric *f)
 			EINVAL,
 			"the fabric %s has %u device%s, not %u; choose another fabric, or urxe rm it when no process uses it",
 			f->dir, f->hcas, plural(f->hcas), want);
-	if (!profile || !*profile)
-		return 0;
-	ret = profiles_differ(f);
+	if (link_layer && *link_layer)
+		ret = link_layers_differ(f);
+	if (!ret && profile && *profile)
+		ret = profiles_differ(f);
 	return ret > 0 ? -EINVAL : ret;
 }
 
@@ -102,21 +168,23 @@ int hca_number(const char *name)
 
 int hcas_init(struct urxe_dev *dev, uint32_t n, uint64_t guid)
 {
-	uint32_t k, j;
+	uint32_t k;
 	int ret;
 
 	dev->hcas = n;
 	for (k = 0; k < n; k++) {
 		ret = profile_by_env(&dev->hca[k].profile, k);
+		if (!ret)
+			ret = link_layer_by_env(&dev->hca[k].infiniband, k);
 		if (ret)
 			return ret;
 		/* only the low 24 bits differ */
 		dev->hca[k].node_guid = (guid & ~0xffffffull) |
 					((guid + k) & 0xffffff);
 		store_relaxed(&dev->hca[k].port_state, URXE_PORT_ACTIVE);
-		for (j = 0; j < n; j++)
-			store_relaxed(&dev->path[k][j], URXE_PORT_ACTIVE);
 	}
+	subnet_init(dev);
+	paths_update(dev);
 	gid_table_init(dev);
 	return 0;
 }

@@ -23,19 +23,30 @@ void dm_heap_remove(struct urxe_dev *dev);
 
 /*
  * hca.c: initialize n devices of a new segment; the GUID of the first one is
- * guid.  -ENOENT, -EINVAL or another error: URXE_PROFILE is invalid.
+ * guid.  -ENOENT, -EINVAL or another error: URXE_PROFILE or URXE_LINK_LAYER is
+ * invalid.
  */
 int hcas_init(struct urxe_dev *dev, uint32_t n, uint64_t guid);
 /*
  * 1 if the fabric has URXE_DEVICES devices (default: one) with the profiles of
- * URXE_PROFILE (default: none), 0 if not; -errno: these are invalid.
+ * URXE_PROFILE (default: none) and the link layers of URXE_LINK_LAYER (default:
+ * Ethernet), 0 if not; -errno: these are invalid.
  */
 int hcas_are_wanted(const struct urxe_fabric *f);
 /*
- * -EINVAL or another error: URXE_DEVICES or URXE_PROFILE is invalid, or does
- * not describe the devices of the fabric.
+ * -EINVAL or another error: URXE_DEVICES, URXE_PROFILE or URXE_LINK_LAYER is
+ * invalid, or does not describe the devices of the fabric.
  */
 int hcas_agree(const struct urxe_fabric *f);
+/*
+ * Copy the word for device k from a list separated by commas, whose last word
+ * applies to the remaining devices.  False: it is empty or too long.
+ */
+bool hca_word(const char *list, uint32_t k, char *word, size_t room);
+/* subnet.c: assign LIDs and P_Keys to the ports of a new segment. */
+void subnet_init(struct urxe_dev *dev);
+/* port.c: store the paths between all ports, after a port has changed. */
+void paths_update(struct urxe_dev *dev);
 /* gid.c: fill the GID tables of a new segment, except that of device 0. */
 void gid_table_init(struct urxe_dev *dev);
 

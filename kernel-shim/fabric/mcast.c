@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Multicast groups and the QPs attached to them (ibv_attach_mcast(3)).
+ * Multicast groups: the QPs attached to them (ibv_attach_mcast(3)) and, on
+ * InfiniBand, the ports that have joined them at the subnet administrator.  A
+ * group has an MLID while a port has joined it: MLID_FIRST + its index.
+ * Switches forward its packets to the ports that have joined (IB 10.5), and
+ * the ports deliver them to the QPs attached.
  *
  * Writers hold the device lock.  Readers, which deliver datagrams, take no
  * lock.  Each change increments dev->wire.groups after the table is written
@@ -19,13 +23,18 @@ bool mcast_is_group(const uint8_t gid[16])
 	       (!memcmp(gid, mapped, sizeof(mapped)) && gid[12] >> 4 == 0xe);
 }
 
+static bool mcast_is_used(const struct urxe_mcast_grp *g)
+{
+	return load_acquire(&g->count) || load_acquire(&g->joined);
+}
+
 static struct urxe_mcast_grp *mcast_find(struct urxe_dev *dev,
 					 const uint8_t gid[16])
 {
 	uint32_t i;
 
 	for (i = 0; i < URXE_MAX_MCAST_GRP; i++)
-		if (load_acquire(&dev->mcast[i].count) &&
+		if (mcast_is_used(&dev->mcast[i]) &&
 		    !memcmp(dev->mcast[i].mgid, gid, 16))
 			return &dev->mcast[i];
 	return NULL;
@@ -46,7 +55,9 @@ uint32_t mcast_members(struct urxe_dev *dev, const uint8_t gid[16],
 
 bool mcast_has_members(struct urxe_dev *dev, const uint8_t gid[16])
 {
-	return mcast_find(dev, gid);
+	const struct urxe_mcast_grp *g = mcast_find(dev, gid);
+
+	return g && load_acquire(&g->count);
 }
 
 bool mcast_group(const struct urxe_dev *dev, uint32_t i, uint8_t gid[16])
@@ -62,9 +73,26 @@ static struct urxe_mcast_grp *mcast_find_free(struct urxe_dev *dev)
 	uint32_t i;
 
 	for (i = 0; i < URXE_MAX_MCAST_GRP; i++)
-		if (!load_relaxed(&dev->mcast[i].count))
+		if (!mcast_is_used(&dev->mcast[i]))
 			return &dev->mcast[i];
 	return NULL;
+}
+
+/*
+ * Under the device lock: the group, or a free entry with its MGID, which the
+ * caller has to count.  NULL: none is free.
+ */
+static struct urxe_mcast_grp *mcast_get(struct urxe_dev *dev,
+					const uint8_t gid[16])
+{
+	struct urxe_mcast_grp *g = mcast_find(dev, gid);
+
+	if (g)
+		return g;
+	g = mcast_find_free(dev);
+	if (g)
+		memcpy(g->mgid, gid, 16);
+	return g;
 }
 
 /* The entry of qpn in the group; qpn 0: a free one.  NULL: none. */
@@ -81,17 +109,13 @@ static _Atomic uint32_t *mcast_member(struct urxe_mcast_grp *g, uint32_t qpn)
 /* Under the device lock. */
 static int mcast_join(struct urxe_dev *dev, const uint8_t gid[16], uint32_t qpn)
 {
-	struct urxe_mcast_grp *g = mcast_find(dev, gid);
+	struct urxe_mcast_grp *g = mcast_get(dev, gid);
 	_Atomic uint32_t *s;
 
-	if (g && mcast_member(g, qpn))
+	if (!g)
+		return -ENOMEM;
+	if (mcast_member(g, qpn))
 		return 0; /* attached already */
-	if (!g) {
-		g = mcast_find_free(dev);
-		if (!g)
-			return -ENOMEM;
-		memcpy(g->mgid, gid, 16);
-	}
 	s = mcast_member(g, 0);
 	if (!s)
 		return -ENOMEM;
@@ -133,4 +157,58 @@ int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn)
 	}
 	fabric_unlock(f);
 	return s ? 0 : -EINVAL;
+}
+
+int mcast_port_join(struct urxe_fabric *f, const uint8_t gid[16], uint32_t k,
+		    bool receives)
+{
+	struct urxe_mcast_grp *g;
+	int ret;
+
+	ret = fabric_lock(f);
+	if (ret)
+		return ret;
+	g = mcast_get(f->dev, gid);
+	if (g) {
+		fetch_add_relaxed(&g->joins[k % URXE_MAX_HCA], receives);
+		fetch_add_release(&g->joined, 1);
+		ret = (int)(MLID_FIRST + (uint32_t)(g - f->dev->mcast));
+	} else {
+		ret = -ENOMEM;
+	}
+	fabric_unlock(f);
+	return ret;
+}
+
+void mcast_port_leave(struct urxe_fabric *f, uint16_t mlid, uint32_t k,
+		      bool receives)
+{
+	struct urxe_mcast_grp *g =
+		&f->dev->mcast[(mlid - MLID_FIRST) % URXE_MAX_MCAST_GRP];
+	_Atomic uint32_t *joins = &g->joins[k % URXE_MAX_HCA];
+
+	if (fabric_lock(f))
+		return;
+	if (receives && load_relaxed(joins))
+		fetch_sub_relaxed(joins, 1);
+	if (load_relaxed(&g->joined))
+		fetch_sub_release(&g->joined, 1);
+	fabric_unlock(f);
+}
+
+uint16_t mcast_mlid(struct urxe_dev *dev, const uint8_t gid[16])
+{
+	const struct urxe_mcast_grp *g = mcast_find(dev, gid);
+
+	return g && load_acquire(&g->joined) ?
+		       (uint16_t)(MLID_FIRST + (uint32_t)(g - dev->mcast)) :
+		       0;
+}
+
+bool mcast_port_has(const struct urxe_dev *dev, uint16_t mlid, uint32_t k)
+{
+	const uint32_t i = (uint32_t)mlid - MLID_FIRST;
+
+	return i < URXE_MAX_MCAST_GRP &&
+	       load_acquire(&dev->mcast[i].joins[k % URXE_MAX_HCA]);
 }

@@ -6,9 +6,10 @@
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "fabric.h"
+#include "internal.h"
 #include "shared/kept_event.h"
 
 /*
@@ -70,42 +71,55 @@ void fabric_port_event(struct urxe_fabric *f, uint32_t k, uint32_t event)
 /* Repetitions while other processes change ports */
 #define PATH_TRIES 100
 
-/* Return a bit for each port that is up. */
-static uint32_t ports_up(const struct urxe_dev *dev)
-{
-	uint32_t up = 0, k;
+/* What the paths of a port depend on. */
+struct port_view {
+	uint32_t state, gen;
+};
 
-	for (k = 0; k < dev_hcas(dev); k++)
-		if (load_seq_cst(&dev->hca[k].port_state) == URXE_PORT_ACTIVE)
-			up |= 1u << k;
-	return up;
+static void ports_get(const struct urxe_dev *dev,
+		      struct port_view view[URXE_MAX_HCA])
+{
+	uint32_t k;
+
+	memset(view, 0, URXE_MAX_HCA * sizeof(*view));
+	for (k = 0; k < dev_hcas(dev); k++) {
+		view[k].state = load_seq_cst(&dev->hca[k].port_state);
+		view[k].gen = load_seq_cst(&dev->hca[k].subnet.gen);
+	}
 }
 
-static void paths_store(struct urxe_dev *dev, uint32_t up)
+static uint32_t path_word(const struct urxe_dev *dev,
+			  const struct port_view *view, uint32_t k, uint32_t j)
 {
-	uint32_t k, j;
+	enum urxe_port_state state = URXE_PORT_DOWN;
 
-	for (k = 0; k < dev_hcas(dev); k++)
-		for (j = 0; j < dev_hcas(dev); j++)
-			store_seq_cst(&dev->path[k][j],
-				      up >> k & up >> j & 1 ? URXE_PORT_ACTIVE :
-							      URXE_PORT_DOWN);
+	if (dev->hca[k].infiniband != dev->hca[j].infiniband)
+		return URXE_PORT_NOP;
+	if (view[k].state == URXE_PORT_ACTIVE &&
+	    view[j].state == URXE_PORT_ACTIVE)
+		state = URXE_PORT_ACTIVE;
+	return URXE_PATH(state, view[k].gen + view[j].gen);
 }
 
 /*
  * Another process may change a port, and store the paths before this one
- * does.  So this is repeated until the ports still have the same states after
- * the store (all seq_cst): the last store has the final states.  All paths are
+ * does.  So this is repeated until the ports are still the same after the
+ * store (all seq_cst): the last store has their final values.  All paths are
  * stored, since a process may have been killed before it stored its own.
  */
-static void paths_update(struct urxe_dev *dev)
+void paths_update(struct urxe_dev *dev)
 {
-	uint32_t tries = 0, up;
+	struct port_view before[URXE_MAX_HCA], after[URXE_MAX_HCA];
+	uint32_t tries = 0, k, j;
 
 	do {
-		up = ports_up(dev);
-		paths_store(dev, up);
-	} while (up != ports_up(dev) && ++tries < PATH_TRIES);
+		ports_get(dev, before);
+		for (k = 0; k < dev_hcas(dev); k++)
+			for (j = 0; j < dev_hcas(dev); j++)
+				store_seq_cst(&dev->path[k][j],
+					      path_word(dev, before, k, j));
+		ports_get(dev, after);
+	} while (memcmp(before, after, sizeof(before)) && ++tries < PATH_TRIES);
 }
 
 int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up)

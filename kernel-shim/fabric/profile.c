@@ -305,22 +305,14 @@ int profile_by_env(struct urxe_profile *p, uint32_t k)
 {
 	const char *word = getenv("URXE_PROFILE");
 	char name[PATH_MAX];
-	size_t n;
 
 	profile_init(p);
 	if (!word || !*word)
 		return 0;
-	n = strcspn(word, ",");
-	for (; k && word[n]; k--) {
-		word += n + 1;
-		n = strcspn(word, ",");
-	}
-	if (!n || n >= sizeof(name))
+	if (!hca_word(word, k, name, sizeof(name)))
 		return fabric_fail(
 			EINVAL,
 			"URXE_PROFILE must be names or files, separated by commas");
-	memcpy(name, word, n);
-	name[n] = '\0';
 	return profile_read(p, name);
 }
 

@@ -21,10 +21,10 @@
  * directory's name has changed (fabric_in_place), and starts again.
  *
  * The last process that exits removes the fabric (fabric_leave), unless the
- * port was taken down, a state that later processes are to find.  Fabrics of
- * processes that were killed, or that exited with the device open, are
- * removed by fabric_sweep(): when a process makes a fabric in the same place,
- * or lacks memory for a context.
+ * port was taken down or changed, a state that later processes are to find.
+ *Fabrics of processes that were killed, or that exited with the device open,
+ *are removed by fabric_sweep(): when a process makes a fabric in the same
+ *place, or lacks memory for a context.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -142,7 +142,8 @@ static int fabric_remove(struct urxe_fabric *f)
 /*
  * Remove the fabric if it has no users.  The caller holds both locks
  * exclusively: no other process makes or removes the fabric, or has the
- * segment mapped.  @only_empty: return -ENOTEMPTY if a port was taken down.
+ * segment mapped.  @only_empty: return -ENOTEMPTY if a port was taken down,
+ * or its LIDs or P_Keys were changed.
  */
 static int fabric_retire_locked(struct urxe_fabric *f, int fd, bool only_empty)
 {
@@ -157,7 +158,7 @@ static int fabric_retire_locked(struct urxe_fabric *f, int fd, bool only_empty)
 	if (fd >= 0 && !layout_map(fd, sizeof(*dev), URXE_DEV_MAGIC, &map))
 		dev = map;
 	for (k = 0; dev && only_empty && k < dev_hcas(dev); k++)
-		if (!hca_is_up(&dev->hca[k]))
+		if (!hca_is_up(&dev->hca[k]) || !subnet_is_initial(dev))
 			ret = -ENOTEMPTY;
 	if (!ret && dev)
 		dm_heap_remove(dev);

@@ -145,8 +145,11 @@ static bool uverbs_gid_entry(const struct request *r, uint32_t i,
 		return false;
 	*e = (struct ibv_gid_entry){ .gid_index = i,
 				     .port_num = 1,
-				     .gid_type = gid_roce(hca, i),
-				     .ndev_ifindex = g.ifindex };
+				     .gid_type = hca->infiniband ?
+							 IBV_GID_TYPE_IB :
+							 gid_roce(hca, i),
+				     .ndev_ifindex =
+					     hca->infiniband ? 0 : g.ifindex };
 	memcpy(e->gid.raw, g.raw, sizeof(g.raw));
 	return true;
 }

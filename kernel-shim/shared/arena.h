@@ -130,20 +130,21 @@ static_assert(sizeof(struct urxe_file) == 256, "fixed");
 #define URXE_FILE_COUNT(word) ((uint32_t)(word))
 
 /* A completion queue entry.  cq_ring.h describes the protocol of `word`. */
-#define URXE_CQE_INLINE 80
+#define URXE_CQE_INLINE 72
 #define URXE_CQE_SRQ 0x80 /* a receive from an SRQ */
 /* in inline_len: byte_len bytes are in the eager slot of the position */
 #define URXE_CQE_EAGER 0x7f
 /*
  * In wc_flags: a datagram that arrived over IPv4; one that arrived by RoCE
- * v1; a completion for which a CQ armed for solicited events only is
- * notified.
+ * v1; one that arrived over InfiniBand (slid, path_bits and sl are valid); a
+ * completion for which a CQ armed for solicited events only is notified.
  */
 #define URXE_CQE_IPV4 0x80
 #define URXE_CQE_ROCE_V1 0x20
+#define URXE_CQE_IB 0x10
 #define URXE_CQE_SOLICITED 0x40
 #define URXE_CQE_OWN_FLAGS \
-	(URXE_CQE_IPV4 | URXE_CQE_ROCE_V1 | URXE_CQE_SOLICITED)
+	(URXE_CQE_IPV4 | URXE_CQE_ROCE_V1 | URXE_CQE_IB | URXE_CQE_SOLICITED)
 struct urxe_cqe {
 	_Atomic uint64_t word;
 	uint64_t wr_id;
@@ -163,6 +164,9 @@ struct urxe_cqe {
 	 * buffer.
 	 */
 	uint8_t data[URXE_CQE_INLINE];
+	/* URXE_CQE_IB: source LID, low bits of the destination LID, SL */
+	uint16_t slid;
+	uint8_t path_bits, sl;
 };
 static_assert(sizeof(struct urxe_cqe) == 128, "two cache lines");
 
@@ -402,10 +406,12 @@ struct urxe_qp_sh {
 	struct urxe_rq_sh rq;
 	/* GIDs of the path, as its owner set them */
 	struct urxe_shared_gid sgid, dgid;
-	_Atomic uint8_t roce; /* RoCE version of sgid_index */
+	_Atomic uint8_t roce; /* URXE_ROCE_V1 to URXE_IB_GLOBAL */
 	_Atomic uint8_t wire; /* 1: arena.wire[] has memory for it */
 	/* 1: the bytes of a polled receive could not be placed */
 	_Atomic uint8_t unplaced;
+	_Atomic uint8_t pkey_index;
+	_Atomic uint16_t dlid; /* InfiniBand: of the path */
 	/* what broke the QP, and why */
 	struct urxe_kept_reason broken;
 	struct urxe_wait wait;

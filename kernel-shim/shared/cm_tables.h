@@ -120,6 +120,7 @@ enum {
 #define CM_SIDR_REP_PRIVATE 136
 
 #define CM_UDP_QKEY 0x01234567
+#define CM_IPOIB_QKEY 0x0b1b /* of IP over InfiniBand, set by OpenSM */
 #define CM_HOP_LIMIT 64
 #define CM_PKEY 0xffff
 /* Attributes of the port, as enum ibv_mtu and enum ibv_rate */
@@ -284,6 +285,10 @@ struct cm_mc {
 	uint32_t id; /* index + 1 */
 	uint64_t uid;
 	uint32_t events_reported;
+	/* InfiniBand: the group that the port of the device has joined */
+	uint16_t mlid;
+	uint8_t device;
+	uint8_t receives; /* 0: joined for sending only */
 };
 static_assert(sizeof(struct cm_mc) == 24, "fixed");
 

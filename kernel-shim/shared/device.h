@@ -20,6 +20,7 @@
 #include "limits.h"
 #include "profile.h"
 #include "robust.h"
+#include "subnet.h"
 #include "wire.h"
 
 #define URXE_DEV_MAGIC "urxe device seg" /* 16 bytes including the NUL */
@@ -130,12 +131,18 @@ static inline bool process_seems_alive(const struct urxe_process *p,
  */
 #define URXE_PROCESS_BRIEF(id) ((id)&0xffffff)
 
-enum urxe_port_state { URXE_PORT_DOWN = 1, URXE_PORT_ACTIVE = 4 };
+/* Values of enum ibv_port_state */
+enum urxe_port_state { URXE_PORT_NOP, URXE_PORT_DOWN, URXE_PORT_ACTIVE = 4 };
+/* A path in one word: its state | number of changes << 3. */
+#define URXE_PATH(state, changes) ((uint32_t)(state) | (uint32_t)(changes) << 3)
+#define URXE_PATH_STATE(word) ((word)&7)
 
 /*
  * A row of the GID table: one address.  A row has two entries, in the order
  * of ConnectX: index 2 * row is RoCE v1, the next index is RoCE v2.  If the
- * profile has RoCE v2 only, a row has one entry (gid_row()).  Rows are written
+ * profile has RoCE v2 only, a row has one entry (gid_row()).  On InfiniBand
+ * only row 0, the GUID of the port, is a GID; the others are the addresses of
+ * IP over InfiniBand, which select the port in rdma_cm.  Rows are written
  * under dev.lock; `valid` is stored last.
  */
 struct urxe_gid {
@@ -147,8 +154,14 @@ struct urxe_gid {
 };
 
 #define URXE_GID_ROWS (URXE_MAX_GID / 2)
+#define URXE_IB_GIDS 8 /* length of the table on InfiniBand, as on ConnectX */
+/*
+ * The network header of packets: RoCE v1 or v2; on InfiniBand, none or a GRH
+ */
 #define URXE_ROCE_V1 1
 #define URXE_ROCE_V2 2
+#define URXE_IB_LOCAL 3
+#define URXE_IB_GLOBAL 4
 static_assert(URXE_MAX_GID - 1 <= UINT8_MAX, "sgid_index has 8 bits");
 
 enum urxe_dm_kind {
@@ -201,9 +214,16 @@ struct urxe_dm_slot {
 #define URXE_DM_MADE(word) ((uint32_t)((word) >> 32))
 #define URXE_DM_COUNT(word) ((uint32_t)(word))
 
+/*
+ * A multicast group; its entry is free if both count and joined are 0.  On
+ * InfiniBand the index of the entry determines the MLID (mcast.c).
+ */
 struct urxe_mcast_grp {
 	uint8_t mgid[16];
-	_Atomic uint32_t count; /* 0: the entry is free */
+	_Atomic uint32_t count; /* QPs attached */
+	_Atomic uint32_t joined; /* sum of joins */
+	/* InfiniBand: joins of each port at the subnet administrator */
+	_Atomic uint32_t joins[URXE_MAX_HCA];
 	_Atomic uint32_t qpn[URXE_MAX_MCAST_ATTACH];
 };
 
@@ -253,6 +273,8 @@ struct urxe_hca {
 	alignas(URXE_LINE) uint64_t node_guid; /* host order */
 	_Atomic uint32_t port_state; /* enum urxe_port_state */
 	_Atomic uint32_t gid_gen; /* incremented by each change of gid[] */
+	uint32_t infiniband; /* 1: InfiniBand, 0: Ethernet; constant */
+	struct urxe_subnet subnet;
 	struct urxe_profile profile; /* constant; profile_copy() */
 	_Atomic uint64_t counter[URXE_CNT_COUNT];
 	struct urxe_gid gid[URXE_GID_ROWS];
@@ -372,8 +394,10 @@ struct urxe_dev {
 	alignas(URXE_LINE) struct robust_lock lock;
 	_Atomic uint32_t used[URXE_OBJ_COUNT];
 	/*
-	 * Whether the ports of two devices are joined: URXE_PORT_ACTIVE, or
-	 * URXE_PORT_DOWN if either port is down (port.c).
+	 * Paths between the ports of two devices (port.c): URXE_PATH_STATE()
+	 * is URXE_PORT_ACTIVE, URXE_PORT_DOWN if either port is down, or
+	 * URXE_PORT_NOP if no link joins them.  The other bits change with
+	 * the LIDs and P_Keys of the two ports.
 	 */
 	_Atomic uint32_t path[URXE_MAX_HCA][URXE_MAX_HCA];
 	/* number of publications of sys and dev */
@@ -452,23 +476,48 @@ static inline uint32_t hca_index(const struct urxe_dev *dev,
 	return (uint32_t)(hca - dev->hca);
 }
 
+/* Value of enum ibv_port_cap_flags, which sysfs shows as well */
+#define URXE_PORT_CM_SUP (1u << 16)
+#define URXE_PORT_IP_BASED_GIDS (1u << 26)
+static inline uint32_t port_caps(const struct urxe_hca *hca)
+{
+	return URXE_PORT_CM_SUP |
+	       (hca->infiniband ? 0 : URXE_PORT_IP_BASED_GIDS);
+}
+
+/* The length of the P_Key table. */
+static inline uint32_t port_pkeys(const struct urxe_hca *hca)
+{
+	return hca->infiniband ? URXE_MAX_PKEY : 1;
+}
+
 /* Entries of a row of the GID table. */
 static inline uint32_t gid_entries(const struct urxe_hca *hca)
 {
-	return hca->profile.value[PROFILE_gid_types] & 1u << URXE_ROCE_V1 ? 2 :
-									    1;
+	return !hca->infiniband && hca->profile.value[PROFILE_gid_types] &
+					   1u << URXE_ROCE_V1 ?
+		       2 :
+		       1;
 }
 
 /* The length of the GID table; no row has an entry beyond it. */
 static inline uint32_t gid_table_len(const struct urxe_hca *hca)
 {
 	const uint64_t len = hca->profile.value[PROFILE_gid_tbl_len];
-	const uint32_t most = URXE_GID_ROWS * gid_entries(hca);
+	const uint32_t most = hca->infiniband ?
+				      URXE_IB_GIDS :
+				      URXE_GID_ROWS * gid_entries(hca);
 
 	return len < most ? (uint32_t)len : most;
 }
 
-/* Row and RoCE version of an entry; it may be beyond the table. */
+/* Has this index of the GID table a row of its own? */
+static inline bool gid_has_row(const struct urxe_hca *hca, uint32_t index)
+{
+	return index < gid_table_len(hca) && !(hca->infiniband && index);
+}
+
+/* Row and network header of an entry; it may be beyond the table. */
 static inline uint32_t gid_row(const struct urxe_hca *hca, uint32_t index)
 {
 	return index / gid_entries(hca) % URXE_GID_ROWS;
@@ -476,6 +525,8 @@ static inline uint32_t gid_row(const struct urxe_hca *hca, uint32_t index)
 
 static inline uint8_t gid_roce(const struct urxe_hca *hca, uint32_t index)
 {
+	if (hca->infiniband)
+		return URXE_IB_GLOBAL;
 	return gid_entries(hca) == 1 ? URXE_ROCE_V2 : (uint8_t)(index % 2 + 1);
 }
 

@@ -40,6 +40,7 @@ extern const uint32_t urxe_layout_version;
 #define URXE_MAX_COMP_CNTR 4096
 #define URXE_MAX_DM 16384 /* one per allocation unit: URXE_DM_UNIT */
 #define URXE_MAX_GID 256 /* as on ConnectX: 2 for each address */
+#define URXE_MAX_PKEY 32 /* of an InfiniBand port; an Ethernet port has 1 */
 #define URXE_MAX_MCAST_GRP 256
 #define URXE_MAX_MCAST_ATTACH 64 /* QPs per group */
 #define URXE_MAX_QP_WR 16384

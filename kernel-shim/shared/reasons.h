@@ -201,6 +201,23 @@ REASON(ROCE, "sgid_index is a GID of RoCE v%u, but QP %x has a GID of RoCE v%u",
 REASON(GIDS, "the GIDs (sgid_index, dgid) do not match those of QP %x",
        "IBA 9.6.1, ibv_modify_qp(3)",
        "dgid is not the GID at the peer's sgid_index")
+REASON(NO_LINK, "no link joins the port and that of QP %x",
+       "docs/infiniband.md",
+       "one device has the link layer InfiniBand, the other one Ethernet")
+REASON(LID,
+       "packets to LID %u do not reach the port of QP %x, which has LID %u",
+       "IBA 9.6.1, ibv_modify_qp(3)",
+       "dlid is not the lid of the peer's ibv_query_port, or the LID has changed")
+REASON(LID_BACK,
+       "QP %x expects packets from LID %u, but the port that sends has LID %u",
+       "IBA 9.6.1, ibv_modify_qp(3)",
+       "dlid at the peer is not the lid of ibv_query_port here, or the LID has changed")
+REASON(GRH, "is_global is %u at this end, and different at QP %x",
+       "IBA 9.6.1, ibv_modify_qp(3)",
+       "one end sends with a GRH, the other one without")
+REASON(PKEY, "P_Key %x does not match P_Key %x of QP %x",
+       "IBA 10.9.3, ibv_modify_qp(3)",
+       "pkey_index of the two ends is that of different partitions, or both are limited members (bit 15 is 0)")
 REASON(PSN,
        "PSN %x is not the PSN %x that QP %x expects (sq_psn and rq_psn must agree)",
        "IBA 9.7.4.1, ibv_modify_qp(3)",

@@ -45,7 +45,8 @@ EVENT(WHY, "why", "")
  * psn	PSN of the first packet of the WR, also if several WRs are in flight
  * peer to dgid, other_host
  *	UD only: the address of the datagram.  qkey is the Q_Key that is
- *	sent, roce the RoCE version, 1 or 2.  other_host is 1 if the WR is
+ *	sent, roce the RoCE version, 1 or 2, or on InfiniBand 3 without and
+ *	4 with a GRH.  other_host is 1 if the WR is
  *	sent to another host (PACKET).
  * nak	AETH syndrome of the response; 0 if it is no NAK or there is none
  */

@@ -72,7 +72,9 @@ static void left_address(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	v[2] = av->hop_limit;
 	v[3] = av->traffic_class;
 	v[4] = av->flow_label;
-	v[5] = av_roce(av);
+	v[5] = qp->ctx->hca->infiniband ?
+		       (av->is_global ? URXE_IB_GLOBAL : URXE_IB_LOCAL) :
+		       av_roce(av);
 	memcpy(v + 6, qp->ctx->hca->gid[av->gid_row].raw, 16);
 	memcpy(v + 8, av->dgid, 16);
 	v[10] = w->ud.qpn != URXE_MCAST_QPN && v[5] == URXE_ROCE_V2 &&

@@ -52,7 +52,7 @@ static int ah_check_remote(const struct urxe_context *ctx,
 
 static bool ah_has_gid(const struct urxe_hca *hca, uint32_t index)
 {
-	return index < gid_table_len(hca) &&
+	return gid_has_row(hca, index) &&
 	       load_acquire(&hca->gid[gid_row(hca, index)].valid);
 }
 
@@ -60,7 +60,7 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 {
 	struct urxe_dev *dev = ctx->fabric->dev;
 
-	if (!attr->is_global)
+	if (!attr->is_global && !ctx->hca->infiniband)
 		return fabric_fail(EINVAL,
 				   "RoCE needs a GRH: set is_global to 1");
 	if ((attr->port_num && attr->port_num != 1) || attr->sl > 15)
@@ -68,11 +68,14 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 			EINVAL,
 			"port_num is %u, and must be 1; sl is %u, and must be 0 to 15",
 			attr->port_num, attr->sl);
-	if (!ah_has_gid(ctx->hca, attr->grh.sgid_index))
+	if (attr->is_global && !ah_has_gid(ctx->hca, attr->grh.sgid_index))
 		return fabric_fail(
 			EINVAL,
 			"sgid_index %u has no GID (`urxe info` lists the GIDs)",
 			attr->grh.sgid_index);
+	/* a LID that no port has is an address all the same */
+	if (ctx->hca->infiniband)
+		return 0;
 	if (mcast_is_group(attr->grh.dgid.raw) ||
 	    ah_gid_is_ours(dev, attr->grh.dgid.raw))
 		return 0;
@@ -92,6 +95,20 @@ static uint8_t av_device(const struct urxe_context *ctx, const uint8_t gid[16])
 	const int k = fabric_gid_owner(ctx->fabric->dev, gid);
 
 	return k < 0 ? AV_NO_DEVICE : (uint8_t)k;
+}
+
+static void av_set_global(const struct urxe_context *ctx, struct urxe_av *av,
+			  const struct ibv_global_route *grh)
+{
+	av->is_global = 1;
+	memcpy(av->dgid, grh->dgid.raw, 16);
+	/* the GRH has 20 bits for it; UCX sets all 32 */
+	av->flow_label = grh->flow_label & 0xfffff;
+	av->gid_row = gid_row(ctx->hca, grh->sgid_index) & 127;
+	av->roce_v1 = gid_roce(ctx->hca, grh->sgid_index) == URXE_ROCE_V1;
+	av->hop_limit = grh->hop_limit;
+	av->traffic_class = grh->traffic_class;
+	av->device = av_device(ctx, av->dgid) & 15;
 }
 
 struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
@@ -120,16 +137,11 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 	ah->ctx = ctx;
 	ah->upd = pd;
 	ah->pd = pd->index;
-	memcpy(ah->av.dgid, attr->grh.dgid.raw, 16);
-	/* the GRH has 20 bits for it; UCX sets all 32 */
-	ah->av.flow_label = attr->grh.flow_label & 0xfffff;
-	ah->av.gid_row = gid_row(ctx->hca, attr->grh.sgid_index) & 127;
-	ah->av.roce_v1 = gid_roce(ctx->hca, attr->grh.sgid_index) ==
-			 URXE_ROCE_V1;
-	ah->av.hop_limit = attr->grh.hop_limit;
-	ah->av.traffic_class = attr->grh.traffic_class;
+	ah->dlid = attr->dlid;
+	ah->av.path_bits = attr->src_path_bits & 127;
 	ah->av.sl = attr->sl & 15;
-	ah->av.device = av_device(ctx, ah->av.dgid) & 15;
+	if (attr->is_global)
+		av_set_global(ctx, &ah->av, &attr->grh);
 	ah->ah.handle = ah_handle(ah);
 	pd_get(pd);
 	return &ah->ah;

@@ -90,21 +90,10 @@ READ(__be32, imm_data, e->imm)
 READ(uint32_t, qp_num, e->qpn)
 READ(uint32_t, src_qp, e->src_qp)
 READ(uint8_t, sl, poll_sl(e))
+READ(uint32_t, slid, poll_slid(e))
+READ(uint8_t, path_bits, poll_path_bits(e))
 /* The device clock is the wall clock: ns since 1970. */
 READ(uint64_t, timestamp, e->timestamp)
-
-/* RoCE has no LIDs. */
-static uint32_t read_slid(struct ibv_cq_ex *cq)
-{
-	(void)cq;
-	return 0;
-}
-
-static uint8_t read_path_bits(struct ibv_cq_ex *cq)
-{
-	(void)cq;
-	return 0;
-}
 
 void cq_ex_set_calls(struct ibv_cq_ex *cq, uint64_t wc_flags)
 {

@@ -149,7 +149,7 @@ static void device_fill_limits(const struct urxe_context *ctx,
 	a->max_res_rd_atom = a->max_qp_rd_atom * a->max_qp;
 	a->atomic_cap = profile_has(ctx, PROFILE_HAS(ATOMIC)) ? IBV_ATOMIC_HCA :
 								IBV_ATOMIC_NONE;
-	a->max_pkeys = 1;
+	a->max_pkeys = (uint16_t)port_pkeys(ctx->hca);
 	a->phys_port_cnt = 1;
 	memcpy(a->fw_ver, ctx->profile.fw_ver, sizeof(a->fw_ver));
 }
@@ -216,6 +216,20 @@ static uint32_t violations(const struct urxe_context *ctx,
 	return n < 0xffff ? (uint32_t)n : 0xffff;
 }
 
+/* What InfiniBand has in place of Ethernet addresses. */
+static void port_fill_subnet(const struct urxe_hca *hca,
+			     struct ibv_port_attr *attr)
+{
+	const struct urxe_subnet *s = &hca->subnet;
+
+	attr->link_layer = IBV_LINK_LAYER_INFINIBAND;
+	attr->lid = port_lid(s);
+	attr->lmc = port_lmc(s);
+	attr->sm_lid = port_sm_lid(s);
+	attr->sm_sl = port_sm_sl(s);
+	attr->subnet_timeout = SUBNET_TIMEOUT;
+}
+
 int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 		    struct ibv_port_attr *attr)
 {
@@ -234,15 +248,19 @@ int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 	attr->max_mtu = profile_mtu(profile_limit(ctx, max_mtu));
 	attr->active_mtu = profile_mtu(profile_limit(ctx, active_mtu));
 	attr->gid_tbl_len = (int)gid_table_len(ctx->hca);
-	attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+	attr->port_cap_flags = port_caps(ctx->hca);
 	attr->max_msg_sz = (uint32_t)profile_limit(ctx, max_msg_sz);
 	attr->bad_pkey_cntr = violations(ctx, URXE_CNT_BAD_PKEY);
 	attr->qkey_viol_cntr = violations(ctx, URXE_CNT_BAD_QKEY);
-	attr->pkey_tbl_len = 1;
+	attr->pkey_tbl_len = (uint16_t)port_pkeys(ctx->hca);
 	attr->max_vl_num = (uint8_t)profile_limit(ctx, max_vl_num);
 	attr->active_width = (uint8_t)profile_limit(ctx, active_width);
 	attr->active_speed = (uint8_t)profile_limit(ctx, active_speed);
 	attr->phys_state = state == URXE_PORT_ACTIVE ? 5 : 3;
+	if (ctx->hca->infiniband) {
+		port_fill_subnet(ctx->hca, attr);
+		return 0;
+	}
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
 	attr->flags = IBV_QPF_GRH_REQUIRED;
 	return 0;

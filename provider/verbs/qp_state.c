@@ -192,7 +192,7 @@ static int qp_check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 		 (uint32_t)profile_limit(qp->ctx, key))
 	const struct range ranges[] = {
 		RANGE(PORT, port_num, 1, 1),
-		RANGE(PKEY_INDEX, pkey_index, 0, 0),
+		RANGE(PKEY_INDEX, pkey_index, 0, port_pkeys(qp->ctx->hca) - 1u),
 		RANGE_OF(PROFILE_max_mtu, PATH_MTU, path_mtu, IBV_MTU_256,
 			 profile_mtu(profile_limit(qp->ctx, max_mtu))),
 		RANGE(DEST_QPN, dest_qp_num, 0, URXE_QPN_MASK),
@@ -236,6 +236,21 @@ static uint8_t rd_atomic_of(const struct urxe_qp *qp, uint8_t value,
 	if (value || !(p->value[PROFILE_quirks] & PROFILE_RD_ATOMIC_0_IS_MAX))
 		return value;
 	return (uint8_t)p->value[limit];
+}
+
+static void qp_apply_av(struct urxe_qp *qp, const struct ibv_ah_attr *a)
+{
+	const struct urxe_hca *hca = qp->ctx->hca;
+	const uint8_t index = a->grh.sgid_index;
+	struct urxe_qp_sh *sh = qp->sh;
+
+	store_relaxed(&sh->dlid, a->dlid);
+	store_relaxed(&sh->roce,
+		      a->is_global ? gid_roce(hca, index) : URXE_IB_LOCAL);
+	if (!a->is_global)
+		return;
+	shared_gid_put(&sh->sgid, hca->gid[gid_row(hca, index)].raw);
+	shared_gid_put(&sh->dgid, a->grh.dgid.raw);
 }
 
 /* Copy the attributes in @mask to the QP and to its shared part. */
@@ -293,25 +308,20 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		qp->mtu_shift = a->path_mtu + 7;
 		store_relaxed(&sh->path_mtu, a->path_mtu);
 	}
-	if (mask & IBV_QP_AV) {
-		shared_gid_put(&sh->sgid,
-			       qp->ctx->hca
-				       ->gid[gid_row(qp->ctx->hca,
-						     a->ah_attr.grh.sgid_index)]
-				       .raw);
-		store_relaxed(&sh->roce, gid_roce(qp->ctx->hca,
-						  a->ah_attr.grh.sgid_index));
-		shared_gid_put(&sh->dgid, a->ah_attr.grh.dgid.raw);
-	}
+	if (mask & IBV_QP_AV)
+		qp_apply_av(qp, &a->ah_attr);
+	if (mask & IBV_QP_PKEY_INDEX)
+		store_relaxed(&sh->pkey_index, (uint8_t)a->pkey_index);
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		store_relaxed(&sh->access, a->qp_access_flags);
 	/*
 	 * Requesters that have checked the path of this QP check it again
 	 * when they find another sh->path.
 	 */
-	if (mask & (IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_ACCESS_FLAGS))
+	if (mask & (IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_ACCESS_FLAGS |
+		    IBV_QP_PKEY_INDEX))
 		fetch_add_acq_rel(&sh->path, 1);
-	if (mask & (IBV_QP_PATH_MTU | IBV_QP_AV))
+	if (mask & (IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_PKEY_INDEX))
 		qp->conn.path = 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "engine/core/log.h"
 #include "wire/socket/groups.h"
 #include "tx_fault.h"
@@ -63,11 +64,11 @@ void wire_opened(struct urxe_context *ctx)
 {
 	const uint32_t hcas = dev_hcas(ctx->fabric->dev);
 
-	ctx->has_wire = wire_address() && hcas == 1;
-	if (hcas > 1 && wire_address())
+	ctx->has_wire = wire_address() && hcas == 1 && !ctx->hca->infiniband;
+	if (wire_address() && !ctx->has_wire)
 		urxe_complain(
-			"the wire is off: URXE_WIRE needs a fabric with one device, and this one has %u",
-			hcas);
+			"the wire is off: URXE_WIRE needs a fabric with one Ethernet device, and this one has %u %s device%s",
+			hcas, hca_link_layer(ctx->hca), plural(hcas));
 	ctx->wire_is_ipv4 = gid_is_ipv4(setting.address);
 	if (ctx->has_wire)
 		socket_owner_start(ctx, setting.address);

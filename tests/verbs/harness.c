@@ -161,6 +161,8 @@ void node_make_qp(struct node *n)
 void node_open(struct node *n, struct ibv_context *ctx, enum mem mem,
 	       const struct opts *o)
 {
+	struct ibv_port_attr port;
+
 	memset(n, 0, sizeof(*n));
 	n->o = *o;
 	n->mem = mem;
@@ -178,6 +180,8 @@ void node_open(struct node *n, struct ibv_context *ctx, enum mem mem,
 	ck_nonnull(n->rcq);
 	make_buffer(n);
 	ck_ok(ibv_query_gid(n->ctx, 1, 0, &n->gid));
+	ck_ok(ibv_query_port(n->ctx, 1, &port));
+	n->lid = port.lid;
 	node_make_qp(n);
 }
 
@@ -214,6 +218,7 @@ struct addr node_addr(const struct node *n)
 		.psn = n->o.psn,
 		.rkey = n->mr->rkey,
 		.gid = n->gid,
+		.lid = n->lid,
 		.base = n->base,
 	};
 
@@ -330,7 +335,8 @@ int attr_rtr(struct ibv_qp_attr *attr, const struct opts *o,
 	attr->rq_psn = peer->psn;
 	attr->max_dest_rd_atomic = o->max_dest_rd_atomic;
 	attr->min_rnr_timer = o->min_rnr_timer;
-	attr->ah_attr.is_global = 1;
+	attr->ah_attr.is_global = !peer->lid;
+	attr->ah_attr.dlid = peer->lid;
 	attr->ah_attr.grh.dgid = peer->gid;
 	attr->ah_attr.grh.hop_limit = 1;
 	attr->ah_attr.port_num = 1;
@@ -687,7 +693,7 @@ int reap_child(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-void urxe_port(const char *word, const char *name)
+static void port_run(const char *word, const char *name, const char *setting)
 {
 	const char *urxe = getenv("URXE");
 	pid_t pid;
@@ -696,10 +702,20 @@ void urxe_port(const char *word, const char *name)
 	pid = fork();
 	ck_assert_int_ge(pid, 0);
 	if (!pid) {
-		execl(urxe, urxe, "port", word, name, (char *)NULL);
+		execl(urxe, urxe, "port", word, name, setting, (char *)NULL);
 		_exit(127);
 	}
 	ck_assert_int_eq(reap_child(pid), 0);
+}
+
+void urxe_port(const char *word, const char *name)
+{
+	port_run(word, name, NULL);
+}
+
+void urxe_port_set(const char *name, const char *setting)
+{
+	port_run("set", name, setting);
 }
 
 double now_ms(void)

@@ -86,6 +86,7 @@ struct node {
 	struct ibv_mr *mr;
 	uint64_t base; /* address of the first byte in WRs */
 	union ibv_gid gid;
+	uint16_t lid; /* 0: the link layer is Ethernet */
 	struct ibv_qp *qp;
 	bool shares_ctx;
 	void *user; /* for functions run with on_b() */
@@ -95,6 +96,7 @@ struct node {
 struct addr {
 	uint32_t qpn, psn, rkey;
 	union ibv_gid gid;
+	uint16_t lid;
 	uint64_t base;
 };
 
@@ -126,7 +128,7 @@ bool node_all(struct node *n, size_t off, size_t len, uint8_t byte);
 
 /*
  * Fill in the attributes of one step of the state machine; return the full
- * mask.
+ * mask.  attr_rtr() uses the LID of the peer, without a GRH, if it has one.
  */
 int attr_init(struct ibv_qp_attr *attr, const struct opts *o);
 int attr_rtr(struct ibv_qp_attr *attr, const struct opts *o,
@@ -250,6 +252,8 @@ int reap_child(pid_t pid); /* exit status, or -signal */
  * the environment selects the fabric.
  */
 void urxe_port(const char *word, const char *name);
+/* Run `urxe port set @name @setting`. */
+void urxe_port_set(const char *name, const char *setting);
 /* Set RLIMIT_MEMLOCK and drop CAP_IPC_LOCK in this thread. */
 void limit_memlock(size_t bytes);
 /* false: pthread_create() fails from now on; true: it works again. */

@@ -6,6 +6,7 @@
  * res.c has the RES_* commands, stat.c the STAT_* commands.
  */
 #define _GNU_SOURCE
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,9 +96,27 @@ static int dev_get(struct nl_request *r)
 	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, guid);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, NODE_TYPE_CA);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_DIM, 0);
-	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_DEV_PROTOCOL, "roce");
+	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_DEV_PROTOCOL,
+				    dev->hca[r->device].infiniband ? "ib" :
+								     "roce");
 	nl_reply_send(r, m, bad);
 	return 0;
+}
+
+static int port_put_subnet(const struct urxe_hca *hca, struct nl_msg *m)
+{
+	const struct urxe_subnet *s = &hca->subnet;
+	uint64_t prefix;
+	int bad;
+
+	memcpy(&prefix, hca->gid[0].raw, sizeof(prefix));
+	bad = nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS, port_caps(hca));
+	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_SUBNET_PREFIX,
+				 be64toh(prefix));
+	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_LID, port_lid(s));
+	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_SM_LID, port_sm_lid(s));
+	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_LMC, port_lmc(s));
+	return bad;
 }
 
 static int port_get(struct nl_request *r)
@@ -122,7 +141,9 @@ static int port_get(struct nl_request *r)
 				up ? URXE_PORT_ACTIVE : URXE_PORT_DOWN);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_PHYS_STATE,
 				up ? PHYS_LINK_UP : PHYS_DISABLED);
-	if (fabric_main_gid(hca, &g)) {
+	if (hca->infiniband) {
+		bad |= port_put_subnet(hca, m);
+	} else if (fabric_main_gid(hca, &g)) {
 		bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_NDEV_INDEX,
 					 g.ifindex);
 		bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_NDEV_NAME,

@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,8 +69,8 @@ static void tree_write_gid(struct urxe_fabric *f, int dirfd, uint32_t k,
 	struct urxe_gid g;
 	const struct urxe_hca *hca = &f->dev->hca[k];
 	bool valid = fabric_get_gid(hca, i, &g);
-	const char *type = gid_roce(hca, i) == URXE_ROCE_V1 ? "IB/RoCE v1\n" :
-							      "RoCE v2\n";
+	const char *type = gid_roce(hca, i) == URXE_ROCE_V2 ? "RoCE v2\n" :
+							      "IB/RoCE v1\n";
 	char gid[48], ndev[32];
 
 	if (valid) {
@@ -79,8 +80,8 @@ static void tree_write_gid(struct urxe_fabric *f, int dirfd, uint32_t k,
 	tree_put_gid_file(dirfd, k, "gids", i, valid ? gid : NULL, EMPTY_GID);
 	tree_put_gid_file(dirfd, k, "gid_attrs/types", i, valid ? type : NULL,
 			  EMPTY_ATTR);
-	tree_put_gid_file(dirfd, k, "gid_attrs/ndevs", i, valid ? ndev : NULL,
-			  EMPTY_ATTR);
+	tree_put_gid_file(dirfd, k, "gid_attrs/ndevs", i,
+			  valid && !hca->infiniband ? ndev : NULL, EMPTY_ATTR);
 }
 
 /*
@@ -91,7 +92,8 @@ static void tree_write_net(struct urxe_fabric *f, int tree, uint32_t k)
 {
 	char net[128], path[160], target[64];
 	struct urxe_gid g;
-	bool have = fabric_main_gid(&f->dev->hca[k], &g) &&
+	bool have = !f->dev->hca[k].infiniband &&
+		    fabric_main_gid(&f->dev->hca[k], &g) &&
 		    !strchr(g.ifname, '/');
 	struct dirent *de;
 	DIR *dir;
@@ -113,21 +115,59 @@ static void tree_write_net(struct urxe_fabric *f, int tree, uint32_t k)
 		return;
 }
 
-/* Return the generation of the GIDs << 32 | a bit for each port that is up. */
+/*
+ * Return the generation of the GIDs << 32 | number of changes of LIDs and
+ * P_Keys << 8 | a bit for each port that is up.
+ */
 static uint64_t tree_state(const struct urxe_fabric *f)
 {
 	const struct urxe_hca *hca = f->dev->hca;
 	uint64_t up = 0;
-	uint32_t k;
+	uint32_t k, changes = 0;
 
-	for (k = 0; k < f->hcas; k++)
+	for (k = 0; k < f->hcas; k++) {
 		up |= (uint64_t)hca_is_up(&hca[k]) << k;
-	return (uint64_t)load_acquire(&hca[0].gid_gen) << 32 | up;
+		changes += load_acquire(&hca[k].subnet.gen);
+	}
+	return (uint64_t)load_acquire(&hca[0].gid_gen) << 32 |
+	       (uint64_t)(changes & 0xffffff) << 8 | up;
 }
 
 static void stamp_text(uint64_t state, char text[32])
 {
 	snprintf(text, 32, "%llx\n", (unsigned long long)state);
+}
+
+__attribute__((format(printf, 4, 5))) static void
+tree_put_value(int dirfd, uint32_t k, const char *path, const char *format, ...)
+{
+	char text[32];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	tree_put_of(dirfd, k, path, text, 0444);
+}
+
+/* What the subnet manager assigns; LIDs of an Ethernet port are 0. */
+static void tree_write_subnet(const struct urxe_hca *hca, int dirfd, uint32_t k)
+{
+	const struct urxe_subnet *s = &hca->subnet;
+	char name[TREE_PATH_MAX];
+	uint32_t i;
+
+	tree_put_value(dirfd, k, TREE_PORT "cap_mask", "0x%08x\n",
+		       port_caps(hca));
+	tree_put_value(dirfd, k, TREE_PORT "lid", "0x%x\n", port_lid(s));
+	tree_put_value(dirfd, k, TREE_PORT "lid_mask_count", "%u\n",
+		       port_lmc(s));
+	tree_put_value(dirfd, k, TREE_PORT "sm_lid", "0x%x\n", port_sm_lid(s));
+	tree_put_value(dirfd, k, TREE_PORT "sm_sl", "%u\n", port_sm_sl(s));
+	for (i = 0; i < port_pkeys(hca); i++) {
+		snprintf(name, sizeof(name), TREE_PORT "pkeys/%u", i);
+		tree_put_value(dirfd, k, name, "0x%04x\n", port_pkey(s, i));
+	}
 }
 
 static void tree_write_port(int dirfd, uint32_t k, bool up)
@@ -152,6 +192,8 @@ void tree_write_gids(struct urxe_fabric *f, int dirfd, bool all)
 		     i++)
 			tree_write_gid(f, dirfd, k, i);
 		tree_write_port(dirfd, k, state >> k & 1);
+		if (all || f->dev->hca[k].infiniband)
+			tree_write_subnet(&f->dev->hca[k], dirfd, k);
 		if (all || !k)
 			tree_write_net(f, dirfd, k);
 	}

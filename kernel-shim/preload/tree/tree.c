@@ -23,7 +23,7 @@
 #include "fabric/profile.h"
 #include "tree.h"
 
-#define TREE_VERSION "6\n" /* increment when files change */
+#define TREE_VERSION "7\n" /* increment when files change */
 #define VERSION_FILE "sys/version"
 #define ASIDE "tree." /* temporary directory: + process id + thread */
 
@@ -55,13 +55,6 @@ static const struct tree_file device_files[] = {
 	{ TREE_IBDEV "/node_desc", "urxe: RDMA in user space\n" },
 	{ TREE_IBDEV "/node_type", "1: CA\n" },
 	{ TREE_IBDEV "/uevent", "NAME=" TREE_DEVICE "\n" },
-	{ TREE_PORT "cap_mask", "0x00010000\n" },
-	{ TREE_PORT "lid", "0x0\n" },
-	{ TREE_PORT "lid_mask_count", "0\n" },
-	{ TREE_PORT "link_layer", "Ethernet\n" },
-	{ TREE_PORT "pkeys/0", "0xffff\n" },
-	{ TREE_PORT "sm_lid", "0x0\n" },
-	{ TREE_PORT "sm_sl", "0\n" },
 	{ NULL, NULL },
 };
 
@@ -190,13 +183,17 @@ static int tree_make_identity(struct urxe_fabric *f, int dirfd, uint32_t k)
 	return ret;
 }
 
-/* Files that show the profile of the device. */
+/* Files that show the profile and the link layer of the device. */
 static int tree_make_profile(struct urxe_fabric *f, int dirfd, uint32_t k)
 {
 	struct urxe_profile p;
 	char text[128];
 	int ret;
 
+	snprintf(text, sizeof(text), "%s\n", hca_link_layer(&f->dev->hca[k]));
+	ret = tree_put_of(dirfd, k, TREE_PORT "link_layer", text, 0444);
+	if (ret)
+		return ret;
 	profile_copy(&p, &f->dev->hca[k].profile);
 	snprintf(text, sizeof(text), "%s\n", p.fw_ver);
 	ret = tree_put_of(dirfd, k, TREE_IBDEV "/fw_ver", text, 0444);

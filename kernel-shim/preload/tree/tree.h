@@ -8,7 +8,7 @@
  *
  *	tree.c	files that do not change, and publication of the tree
  *	pci.c	the PCI functions
- *	gids.c	GIDs, port state, network interface, counters
+ *	gids.c	GIDs, port state, LIDs, network interface, counters
  *	host.c	directories merged with those of the host
  */
 #pragma once

@@ -28,6 +28,14 @@ static bool addr_is_multicast(const union cm_addr *a)
 		       IN6_IS_ADDR_MULTICAST(&a->in6.sin6_addr);
 }
 
+/* RDMA_PS_IPOIB needs the address of an InfiniBand port. */
+static bool addr_has_ps(const struct urxe_dev *dev, const struct cm_id *id,
+			const union cm_addr *a)
+{
+	return id->ps != RDMA_PS_IPOIB ||
+	       dev->hca[cm_addr_device(dev, a)].infiniband;
+}
+
 /*
  * Check that id may have source address @a: 0, -EINVAL, -ENODEV (no such GID,
  * or no such link-local address), or -EADDRNOTAVAIL (not an address of this
@@ -44,8 +52,7 @@ static int addr_check_source(struct ucma *u, const struct cm_id *id,
 		return cm_addr_known(u->cm.f->dev, a) ? 0 : -ENODEV;
 	if (!ucma_is_local(u->cm.f, a))
 		return addr_is_link_local(a) ? -ENODEV : -EADDRNOTAVAIL;
-	/* RoCE has no IP over InfiniBand */
-	return id->ps == RDMA_PS_IPOIB ? -EINVAL : 0;
+	return addr_has_ps(u->cm.f->dev, id, a) ? 0 : -EINVAL;
 }
 
 static int addr_bind(struct ucma *u, struct cm_id *id, const union cm_addr *a)
@@ -233,7 +240,7 @@ static int addr_resolve_inet(struct ucma *u, struct cm_id *id,
 		return ret;
 	remote = !addr_is_multicast(&id->dst) &&
 		 !ucma_is_local(u->cm.f, &id->dst);
-	if (id->ps == RDMA_PS_IPOIB)
+	if (!addr_has_ps(dev, id, &src))
 		status = -EINVAL;
 	else if (remote)
 		status = addr_check_remote(u, id);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Commands for multicast groups: JOIN_IP_MCAST, JOIN_MCAST and LEAVE_MCAST.
- * RoCE has no subnet administrator to join a group with.  A join therefore
+ * RoCE has no subnet administrator to join a group with, and that of
+ * InfiniBand is a table of the fabric (fabric/mcast.c).  A join therefore
  * succeeds at once: the MULTICAST_JOIN event has the group's GID and address
  * handle attributes.  librdmacm attaches the QP.  ucma.c calls these
  * functions with the tables locked.
@@ -23,6 +24,63 @@ static int mcast_group_gid(const union cm_addr *a, uint8_t gid[16])
 	return 0;
 }
 
+/* Is it an MGID already, of any scope: ff1x:a01b::/32? */
+static bool gid_is_assigned(const uint8_t gid[16])
+{
+	return gid[0] == 0xff && gid[1] >> 4 == 1 && gid[2] == 0xa0 &&
+	       gid[3] == 0x1b;
+}
+
+/*
+ * GID of a group on InfiniBand, as the kernel maps it (RFC 4391, section 4):
+ * ff1s:401b:P:: and 28 bits of an IPv4 address, or ff1s:601b:P:: and 80 bits
+ * of an IPv6 address; s is the scope (2 for IPv4), P the P_Key.  The port
+ * space UDP has 01 in place of 1b.
+ */
+static void mcast_group_mgid(const struct cm *cm, const struct cm_id *id,
+			     const union cm_addr *a, uint8_t gid[16])
+{
+	const uint16_t pkey = cm_pkey(cm, id);
+	const bool v4 = a->sa.sa_family == AF_INET;
+	uint8_t raw[16];
+
+	memcpy(raw, gid, 16);
+	if ((!v4 && a->sa.sa_family != AF_INET6) || gid_is_assigned(raw))
+		return;
+	memset(gid, 0, 16);
+	gid[0] = 0xff;
+	gid[1] = 0x10 | (v4 ? 2 : raw[1] & 15);
+	gid[2] = v4 ? 0x40 : 0x60;
+	gid[3] = id->ps == RDMA_PS_IPOIB ? 0x1b : 0x01;
+	gid[4] = (uint8_t)(pkey >> 8);
+	gid[5] = (uint8_t)pkey;
+	if (v4) {
+		memcpy(gid + 12, raw + 12, 4);
+		gid[12] &= 0x0f;
+	} else {
+		memcpy(gid + 6, raw + 6, 10);
+	}
+}
+
+/* InfiniBand: the MGID of the group, and the join of the port. */
+static int mcast_join_subnet(struct cm *cm, const struct cm_id *id,
+			     const union cm_addr *a, struct cm_mc *mc,
+			     bool receives, uint8_t gid[16])
+{
+	int ret;
+
+	if (!cm_is_infiniband(cm, id))
+		return 0;
+	mcast_group_mgid(cm, id, a, gid);
+	ret = mcast_port_join(cm->f, gid, id->device, receives);
+	if (ret < 0)
+		return ret;
+	mc->mlid = (uint16_t)ret;
+	mc->device = id->device;
+	mc->receives = receives;
+	return 0;
+}
+
 /* Raise MULTICAST_JOIN; nothing is raised if no event can be allocated. */
 static void mcast_report(struct ucma *u, struct cm_id *id, struct cm_mc *mc,
 			 const uint8_t gid[16])
@@ -39,8 +97,7 @@ static void mcast_report(struct ucma *u, struct cm_id *id, struct cm_mc *mc,
 	p->qp_num = URXE_MCAST_QPN;
 	cm_set_qkey(id, 0);
 	p->qkey = id->qkey;
-	cm_fill_ah(&p->ah_attr, id, gid);
-	p->ah_attr.grh.traffic_class = id->tos;
+	cm_fill_group_ah(&p->ah_attr, id, gid, mc->mlid);
 	cm_event_send(&u->cm, e);
 }
 
@@ -70,9 +127,13 @@ static int ucma_mcast_join(struct ucma *u,
 	mc->id = cm_id_ref(&u->cm, id);
 	mc->uid = cmd->uid;
 	resp.id = cm_mc_ref(&u->cm, mc) - 1;
-	ret = ucma_put(cmd->response, &resp, sizeof(resp));
+	ret = mcast_join_subnet(&u->cm, id, &a, mc,
+				cmd->join_flags == RDMA_MC_JOIN_FLAG_FULLMEMBER,
+				gid);
+	if (!ret)
+		ret = ucma_put(cmd->response, &resp, sizeof(resp));
 	if (ret) {
-		cm_mc_free(&u->cm, mc);
+		cm_mc_leave(&u->cm, mc);
 		return ret;
 	}
 	mcast_report(u, id, mc, gid);
@@ -115,6 +176,6 @@ int ucma_leave_mcast(struct ucma *u)
 		return -EINVAL;
 	cm_event_purge_mc(&u->cm, mc, u->fd);
 	resp.events_reported = mc->events_reported;
-	cm_mc_free(&u->cm, mc);
+	cm_mc_leave(&u->cm, mc);
 	return ucma_put(cmd->response, &resp, sizeof(resp));
 }

@@ -22,16 +22,22 @@ static bool id_has_path(const struct cm_id *id)
 	return id->flags & CM_F_PATH;
 }
 
-static void path_fill(const struct cm_id *id, struct ib_user_path_rec *p)
+static void path_fill(const struct cm *cm, const struct cm_id *id,
+		      struct ib_user_path_rec *p)
 {
+	uint16_t slid, dlid;
+
 	memcpy(p->dgid, id->dgid, 16);
 	memcpy(p->sgid, id->sgid, 16);
-	p->pkey = htobe16(CM_PKEY);
+	p->pkey = htobe16(cm_pkey(cm, id));
 	if (!id_has_path(id))
 		return;
+	cm_path_lids(cm, id, &slid, &dlid);
+	p->slid = htobe16(slid);
+	p->dlid = htobe16(dlid);
 	p->reversible = 1;
 	p->mtu = cm_path_mtu(id);
-	p->hop_limit = CM_HOP_LIMIT;
+	p->hop_limit = cm_is_infiniband(cm, id) ? 0 : CM_HOP_LIMIT;
 	p->traffic_class = id->path_tos;
 	p->flow_label = htobe32(id->path_flow);
 	p->mtu_selector = SELECT_EQUAL;
@@ -55,20 +61,21 @@ int ucma_query_route(struct ucma *u)
 		resp.ibdev_index = URXE_DEV_INDEX + id->device;
 		resp.port_num = 1;
 		resp.num_paths = id_has_path(id);
-		path_fill(id, &resp.ib_route[0]);
+		path_fill(&u->cm, id, &resp.ib_route[0]);
 	}
 	return ucma_put(cmd->response, &resp, cm_min(u->out_len, sizeof(resp)));
 }
 
-static void addr_fill_ib(const struct cm_id *id, const union cm_addr *a,
-			 const uint8_t gid[16], void *out)
+static void addr_fill_ib(const struct cm *cm, const struct cm_id *id,
+			 const union cm_addr *a, const uint8_t gid[16],
+			 void *out)
 {
 	struct cm_sockaddr_ib ib = { .sib_family = CM_AF_IB };
 
 	if (a->sa.sa_family == CM_AF_IB) {
 		ib = a->ib;
 	} else {
-		ib.sib_pkey = htobe16(CM_PKEY);
+		ib.sib_pkey = htobe16(cm_pkey(cm, id));
 		memcpy(ib.sib_addr, gid, 16);
 		ib.sib_sid = htobe64(cm_service_id(id, a));
 		ib.sib_sid_mask = ~0ull;
@@ -87,8 +94,8 @@ static int query_addr(struct ucma *u, bool gid, uint64_t response)
 		return -ENOSPC;
 	if (gid) {
 		resp.src_size = resp.dst_size = sizeof(struct cm_sockaddr_ib);
-		addr_fill_ib(id, &id->src, id->sgid, &resp.src_addr);
-		addr_fill_ib(id, &id->dst, id->dgid, &resp.dst_addr);
+		addr_fill_ib(&u->cm, id, &id->src, id->sgid, &resp.src_addr);
+		addr_fill_ib(&u->cm, id, &id->dst, id->dgid, &resp.dst_addr);
 	} else {
 		resp.src_size = (uint16_t)cm_addr_size(&id->src);
 		resp.dst_size = (uint16_t)cm_addr_size(&id->dst);
@@ -100,20 +107,27 @@ static int query_addr(struct ucma *u, bool gid, uint64_t response)
 			htobe64(u->cm.f->dev->hca[id->device].node_guid);
 		resp.ibdev_index = URXE_DEV_INDEX + id->device;
 		resp.port_num = 1;
-		resp.pkey = htobe16(CM_PKEY);
+		resp.pkey = htobe16(cm_pkey(&u->cm, id));
 	}
 	return ucma_put(response, &resp, cm_min(u->out_len, sizeof(resp)));
 }
 
-static void path_fill_wire(const struct cm_id *id, struct ucma_wire_path *p)
+static void path_fill_wire(const struct cm *cm, const struct cm_id *id,
+			   struct ucma_wire_path *p)
 {
+	const uint32_t hops = cm_is_infiniband(cm, id) ? 0 : CM_HOP_LIMIT;
+	uint16_t slid, dlid;
+
 	memset(p, 0, sizeof(*p));
+	cm_path_lids(cm, id, &slid, &dlid);
+	p->slid = htobe16(slid);
+	p->dlid = htobe16(dlid);
 	memcpy(p->dgid, id->dgid, 16);
 	memcpy(p->sgid, id->sgid, 16);
-	p->flow_hop = htobe32(id->path_flow << 8 | CM_HOP_LIMIT);
+	p->flow_hop = htobe32(id->path_flow << 8 | hops);
 	p->traffic_class = id->path_tos;
 	p->reversible = 1 << 7;
-	p->pkey = htobe16(CM_PKEY);
+	p->pkey = htobe16(cm_pkey(cm, id));
 	p->mtu = SELECT_EQUAL << 6 | cm_path_mtu(id);
 	p->rate = SELECT_EQUAL << 6 | CM_RATE;
 	p->life_time = SELECT_EQUAL << 6 | id->path_life;
@@ -137,7 +151,8 @@ static int query_path(struct ucma *u, uint64_t response)
 	if (id_has_path(id) && u->out_len >= sizeof(out)) {
 		path->flags = IB_PATH_GMP | IB_PATH_PRIMARY |
 			      IB_PATH_BIDIRECTIONAL;
-		path_fill_wire(id, (struct ucma_wire_path *)path->path_rec);
+		path_fill_wire(&u->cm, id,
+			       (struct ucma_wire_path *)path->path_rec);
 		len = sizeof(out);
 	}
 	return ucma_put(response, &out, len);
@@ -192,13 +207,14 @@ static int qp_attr_init(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 	return 0;
 }
 
-static int qp_attr_rtr(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
+static int qp_attr_rtr(const struct cm *cm, const struct cm_id *id,
+		       struct ib_uverbs_qp_attr *a)
 {
 	if (id->cm < CM_REQ_RCVD || id->cm > CM_ESTABLISHED)
 		return -EINVAL;
 	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 			  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	cm_fill_path_ah(&a->ah_attr, id);
+	cm_fill_path_ah(cm, &a->ah_attr, id);
 	a->path_mtu = cm_path_mtu(id);
 	a->dest_qp_num = id->remote_qpn;
 	a->rq_psn = id->psn;
@@ -231,7 +247,8 @@ static int qp_attr_rts(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 	return 0;
 }
 
-static int qp_attr(struct cm_id *id, struct ib_uverbs_qp_attr *a)
+static int qp_attr(const struct cm *cm, struct cm_id *id,
+		   struct ib_uverbs_qp_attr *a)
 {
 	if (!(id->flags & CM_F_CM) || id->qp_type == CM_QPT_UD)
 		return qp_attr_alone(id, a);
@@ -239,7 +256,7 @@ static int qp_attr(struct cm_id *id, struct ib_uverbs_qp_attr *a)
 	case IBV_QPS_INIT:
 		return qp_attr_init(id, a);
 	case IBV_QPS_RTR:
-		return qp_attr_rtr(id, a);
+		return qp_attr_rtr(cm, id, a);
 	case IBV_QPS_RTS:
 		return qp_attr_rts(id, a);
 	default:
@@ -262,6 +279,6 @@ int ucma_init_qp_attr(struct ucma *u)
 	id = ucma_id_dev(u, cmd->id, &err);
 	if (!id)
 		return err;
-	err = qp_attr(id, &attr);
+	err = qp_attr(&u->cm, id, &attr);
 	return err ? err : ucma_put(cmd->response, &attr, sizeof(attr));
 }

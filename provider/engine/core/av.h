@@ -18,7 +18,8 @@
 /* An address vector: the part of an AH that the remote side can see. */
 struct urxe_av {
 	uint8_t dgid[16];
-	uint32_t flow_label;
+	/* InfiniBand: a GRH is sent; low bits of the source LID */
+	uint32_t flow_label : 20, is_global : 1, path_bits : 7;
 	/* source GID: its row of the GID table, and whether it is of RoCE v1 */
 	uint8_t gid_row : 7, roce_v1 : 1;
 	uint8_t hop_limit, traffic_class, sl : 4;
@@ -41,14 +42,14 @@ static inline bool gid_is_ipv4(const uint8_t gid[16])
 }
 
 /*
- * Can packets be sent from sgid to dgid?  RoCE v1 has no IP header, so that
- * all GIDs fit.  RoCE v2 cannot send from an IPv4 to an IPv6 address or vice
- * versa.
+ * Can packets be sent from sgid to dgid?  RoCE v1 and InfiniBand have no IP
+ * header, so that all GIDs fit.  RoCE v2 cannot send from an IPv4 to an IPv6
+ * address or vice versa.
  */
 static inline bool gids_fit(uint8_t roce, const uint8_t sgid[16],
 			    const uint8_t dgid[16])
 {
-	return roce == URXE_ROCE_V1 || gid_is_ipv4(sgid) == gid_is_ipv4(dgid);
+	return roce != URXE_ROCE_V2 || gid_is_ipv4(sgid) == gid_is_ipv4(dgid);
 }
 
 struct urxe_ah {
@@ -56,6 +57,7 @@ struct urxe_ah {
 	struct urxe_context *ctx;
 	struct urxe_pd *upd; /* the PD of ibv_create_ah */
 	uint32_t pd; /* index of upd */
+	uint16_t dlid; /* InfiniBand */
 	struct urxe_av av;
 };
 

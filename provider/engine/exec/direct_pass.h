@@ -74,7 +74,7 @@ direct_conn_ok(struct urxe_qp *qp, uint32_t access)
 		return false;
 	/* seq_cst: ordered after the store of the guard, see presence.h */
 	return likely(load_seq_cst(&sh->conn) == c->want_rts &&
-		      load_relaxed(c->port_state) == URXE_PORT_ACTIVE &&
+		      load_relaxed(c->link) == c->link_seen &&
 		      load_relaxed(&sh->epsn) == qp->psn &&
 		      load_acquire(&sh->path) == c->path &&
 		      (c->allows & access) == access);

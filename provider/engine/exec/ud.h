@@ -17,8 +17,9 @@ static inline uint32_t ud_qkey(const struct urxe_qp *qp,
 }
 
 /*
- * Fill the bytes of @grh before an IPv4 header, which are undefined, with
- * seeded random bytes, if the adversary requires that (ctx->grh_noise).
+ * Fill the first 20 bytes of @grh, which are undefined before an IPv4 header
+ * or without a GRH, with seeded random bytes, if the adversary requires that
+ * (ctx->grh_noise).
  */
 void ud_spoil_grh(const struct urxe_context *ctx, uint8_t grh[GRH_BYTES]);
 

@@ -56,18 +56,34 @@ static inline uint32_t poll_vendor_err(const struct urxe_cqe *e)
 }
 
 /*
- * The sl field.  Without a VLAN there is no service level.  By annex
- * A17.4.5.1 the completion of a datagram tells which header was received.  As
- * there is no field for that, NICs report it in sl: 8 | 1 for IPv6 over UDP,
+ * The sl field.  On Ethernet without a VLAN there is no service level.  By
+ * annex A17.4.5.1 the completion of a datagram tells which header was received.
+ * As there is no field for that, NICs report it in sl: 8 | 1 for IPv6 over UDP,
  * 8 | 2 for IPv4, 0 for RoCE v1.  UCX up to 1.18 depends on it.
  */
 static inline uint8_t poll_sl(const struct urxe_cqe *e)
 {
+	if (e->wc_flags & URXE_CQE_IB)
+		return e->sl;
 	if (!(e->wc_flags & IBV_WC_GRH))
 		return 0;
 	if (e->wc_flags & URXE_CQE_ROCE_V1)
 		return 0;
 	return e->wc_flags & URXE_CQE_IPV4 ? 8 | 2 : 8 | 1;
+}
+
+/*
+ * The fields that only datagrams over InfiniBand have.  They are 0 otherwise:
+ * RoCE has no LIDs.
+ */
+static inline uint16_t poll_slid(const struct urxe_cqe *e)
+{
+	return e->wc_flags & URXE_CQE_IB ? e->slid : 0;
+}
+
+static inline uint8_t poll_path_bits(const struct urxe_cqe *e)
+{
+	return e->wc_flags & URXE_CQE_IB ? e->path_bits : 0;
 }
 
 /* Convert a CQE to a struct ibv_wc. */
@@ -84,8 +100,13 @@ static inline void poll_fill_wc(const struct urxe_cqe *e, struct ibv_wc *wc)
 	wc->wc_flags = e->wc_flags & ~URXE_CQE_OWN_FLAGS;
 	wc->pkey_index = 0;
 	wc->slid = 0;
-	wc->sl = poll_sl(e);
+	wc->sl = 0;
 	wc->dlid_path_bits = 0;
+	if (e->wc_flags & (IBV_WC_GRH | URXE_CQE_IB)) {
+		wc->slid = poll_slid(e);
+		wc->sl = poll_sl(e);
+		wc->dlid_path_bits = poll_path_bits(e);
+	}
 }
 
 /*

@@ -234,7 +234,8 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	c->made = URXE_PATH_QPS(load_relaxed(&sh->path));
 	c->path = 0;
 	c->allows = 0;
-	c->port_state = &f->dev->path[qp->ctx->device][p->device];
+	c->link = &f->dev->path[qp->ctx->device][p->device];
+	c->link_seen = URXE_PATH(URXE_PORT_NOP, 0);
 	if (unlikely(qp->count_to != p->hca))
 		counters_move(qp, p->hca);
 	if (p->fd >= 0)
@@ -331,38 +332,95 @@ conn_ready_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn,
 }
 
 /*
+ * Do the GIDs of both ends match?  Without a GRH there are none.  header is
+ * the network header of both.
+ */
+static bool conn_gids_match(const struct urxe_qp_sh *mine,
+			    const struct urxe_qp_sh *theirs, uint8_t header)
+{
+	uint8_t sgid[16], dgid[16];
+
+	if (header == URXE_IB_LOCAL)
+		return true;
+	shared_gid_get(&mine->sgid, sgid);
+	shared_gid_get(&mine->dgid, dgid);
+	return shared_gid_is(&theirs->dgid, sgid) &&
+	       shared_gid_is(&theirs->sgid, dgid) &&
+	       gids_fit(header, sgid, dgid);
+}
+
+/*
+ * InfiniBand: does the LID that each end sends to lead to the port of the
+ * other one, and do their P_Keys match?  Packets that do not are dropped; IB
+ * 9.6.1.  The path bits of LIDs are not compared.
+ */
+static bool conn_lids_match(const struct urxe_qp *qp, const struct urxe_conn *c)
+{
+	const struct urxe_subnet *here = &qp->ctx->hca->subnet;
+	const struct urxe_subnet *there = &c->peer->hca->subnet;
+	const uint16_t to = load_relaxed(&qp->sh->dlid);
+	const uint16_t from = load_relaxed(&c->sh->dlid);
+	const uint16_t mine =
+		port_pkey(here, load_relaxed(&qp->sh->pkey_index));
+	const uint16_t theirs =
+		port_pkey(there, load_relaxed(&c->sh->pkey_index));
+
+	if (!port_has_lid(there, to)) {
+		why_note(LID, to, c->qpn, port_lid(there));
+		return false;
+	}
+	if (!port_has_lid(here, from)) {
+		why_note(LID_BACK, c->qpn, from, port_lid(here));
+		return false;
+	}
+	if (pkeys_match(mine, theirs))
+		return true;
+	fetch_add_relaxed(&c->peer->hca->counter[URXE_CNT_BAD_PKEY], 1);
+	why_note(PKEY, mine, theirs, c->qpn);
+	return false;
+}
+
+/*
  * Check that both ends have the same path, each from its side.  Packets with
- * other addresses, or of the other RoCE version, do not belong to the
- * connection (annex A17.4.7) and get no response.  A packet that is longer
- * than the responder's path_mtu is an invalid request.
+ * other addresses, or another network header, do not belong to the connection
+ * (annex A17.4.7, IB 9.6.1) and get no response.  A packet that is longer than
+ * the responder's path_mtu is an invalid request.
  *
- * The check is repeated when an end was modified.  While our path_mtu is the
- * larger one, it is made for each request.
+ * The check is repeated when an end or, on InfiniBand, a port was modified.
+ * While our path_mtu is the larger one, it is made for each request.
  */
 static enum response __attribute__((noinline))
 conn_check_path(struct urxe_qp *qp, struct urxe_conn *c,
 		const struct urxe_wqe *w)
 {
 	const struct urxe_qp_sh *mine = qp->sh, *theirs = c->sh;
-	const uint8_t version = load_relaxed(&mine->roce);
-	uint8_t sgid[16], dgid[16];
+	const uint8_t header = load_relaxed(&mine->roce);
+	const uint32_t link = load_acquire(c->link);
 	uint32_t now = load_acquire(&theirs->path);
 	uint8_t mtu = load_relaxed(&theirs->path_mtu);
 
-	if (version != load_relaxed(&theirs->roce)) {
-		why_note(ROCE, version, c->qpn, load_relaxed(&theirs->roce));
+	/* it may have gone down since conn_ready() checked it */
+	if (URXE_PATH_STATE(link) != URXE_PORT_ACTIVE) {
+		why_note(PORT_DOWN, 0);
 		return RESP_SILENCE;
 	}
-	shared_gid_get(&mine->sgid, sgid);
-	shared_gid_get(&mine->dgid, dgid);
-	if (!shared_gid_is(&theirs->dgid, sgid) ||
-	    !shared_gid_is(&theirs->sgid, dgid) ||
-	    !gids_fit(version, sgid, dgid)) {
+	if (header != load_relaxed(&theirs->roce)) {
+		if (qp->ctx->hca->infiniband)
+			why_note(GRH, header == URXE_IB_GLOBAL, c->qpn);
+		else
+			why_note(ROCE, header, c->qpn,
+				 load_relaxed(&theirs->roce));
+		return RESP_SILENCE;
+	}
+	if (!conn_gids_match(mine, theirs, header)) {
 		why_note(GIDS, c->qpn);
 		return RESP_SILENCE;
 	}
+	if (qp->ctx->hca->infiniband && !conn_lids_match(qp, c))
+		return RESP_SILENCE;
 	if (qp->mtu_shift <= mtu + 7) {
 		c->path = now;
+		c->link_seen = link;
 		c->allows = load_relaxed(&theirs->counts) ?
 				    0 :
 				    load_relaxed(&theirs->access) |
@@ -396,7 +454,9 @@ note_psn(const struct urxe_qp *qp, const struct urxe_conn *c, uint32_t epsn)
 static enum response __attribute__((cold, noinline))
 conn_not_receiving(const struct urxe_conn *c, uint64_t word)
 {
-	if (load_relaxed(c->port_state) != URXE_PORT_ACTIVE)
+	if (URXE_PATH_STATE(load_relaxed(c->link)) == URXE_PORT_NOP)
+		why_note(NO_LINK, c->qpn);
+	else if (!conn_has_link(c))
 		why_note(PORT_DOWN, 0);
 	else
 		why_note(PEER_STATE, c->qpn, URXE_CONN_STATE(word));
@@ -445,12 +505,13 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 		note_no_qp(qp);
 		return RESP_SILENCE;
 	}
-	if (unlikely(load_relaxed(c->port_state) != URXE_PORT_ACTIVE ||
+	if (unlikely(!conn_has_link(c) ||
 		     (URXE_CONN_STATE(word) != IBV_QPS_RTS &&
 		      !conn_can_receive(c, word))))
 		return conn_not_receiving(c, word);
 	epsn = load_relaxed(&c->sh->epsn);
-	if (unlikely(load_acquire(&c->sh->path) != c->path)) {
+	if (unlikely(load_acquire(&c->sh->path) != c->path ||
+		     load_acquire(c->link) != c->link_seen)) {
 		/* after a reset and reconnect its receive queue is empty */
 		if (!c->rx.shared && c->rx.rq.ring)
 			rq_view_forget(&c->rx.rq);

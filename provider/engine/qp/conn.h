@@ -94,10 +94,20 @@ struct urxe_conn {
 	bool copy_by_kernel;
 	/* 0, or PSN + 1 of the message whose receive went back to an SRQ */
 	uint32_t returned_psn;
-	/* of the path from this device to that of the peer (port.c) */
-	const _Atomic uint32_t *port_state;
+	/*
+	 * The path from this device to that of the peer (urxe_dev.path), and
+	 * its value when the addresses of both ends matched
+	 */
+	const _Atomic uint32_t *link;
+	uint32_t link_seen;
 	struct urxe_rx rx;
 };
+
+/* Are both ports up, and does a link join them? */
+static inline bool conn_has_link(const struct urxe_conn *c)
+{
+	return URXE_PATH_STATE(load_acquire(c->link)) == URXE_PORT_ACTIVE;
+}
 
 /*
  * Drop the regions and rings that the fast path has cached, when a connection

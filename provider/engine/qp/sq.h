@@ -57,6 +57,7 @@ struct urxe_wqe {
 	uint8_t inv; /* IBV_WR_SEND_WITH_INV: enum urxe_inv */
 	bool foreign_ah; /* UD: the AH is not of the QP's PD */
 	uint8_t answer; /* response: enum ibv_wc_status + 1, or 0: none yet */
+	uint16_t dlid; /* UD on InfiniBand: destination LID */
 	struct urxe_sge sge[]; /* or inline bytes */
 };
 

@@ -110,6 +110,7 @@ static inline int wqe_ud(const struct urxe_qp *qp, struct urxe_wqe *w,
 	ah = to_uah(ibah);
 	w->foreign_ah = ah->pd != qp->sh->pd || ah->ctx->slot != qp->ctx->slot;
 	w->ud.av = ah->av;
+	w->dlid = ah->dlid;
 	w->ud.qpn = qpn;
 	w->ud.qkey = qkey;
 	return 0;

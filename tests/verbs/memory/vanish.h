@@ -16,7 +16,7 @@
 #define MESSAGE (64u << 10) /* offset of the message of a test */
 #define MESSAGE_MAX (1u << 20)
 /* Longest message that is always placed when its completion is polled */
-#define INLINE_IN_CQE 80
+#define INLINE_IN_CQE 72
 /* A message that is longer than those that may be placed then (eager.h) */
 #define MIDDLE (3 * PAGE)
 

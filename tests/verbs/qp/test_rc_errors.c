@@ -455,7 +455,7 @@ static void do_spoil(struct node *b, void *arg)
 START_TEST(small_send_into_invalid_buffer)
 {
 	struct spoil s = { .how = _i % GONE_COUNT, .resize = _i / GONE_COUNT };
-	size_t off = s.how == GONE_TAIL ? 16384 - 79 : 16384;
+	size_t off = s.how == GONE_TAIL ? 16384 - 71 : 16384;
 	struct opts o = default_opts();
 	struct ibv_wc wc;
 	struct duo d;
@@ -466,9 +466,9 @@ START_TEST(small_send_into_invalid_buffer)
 		return;
 	may_leak();
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
-	b_recv(&d, 1, off, 80);
-	b_recv(&d, 2, 0, 80);
-	ck_ok(post(&d, S, 1, 0, 80, 0, 0));
+	b_recv(&d, 1, off, 72);
+	b_recv(&d, 2, 0, 72);
+	ck_ok(post(&d, S, 1, 0, 72, 0, 0));
 	expect_ok(d.a.scq, 1, IBV_WC_SEND);
 	on_b(&d, do_spoil, &s, sizeof(s));
 	wc = b_wait_recv(&d);
@@ -494,14 +494,14 @@ START_TEST(small_send_across_cq_resize)
 	struct duo d;
 
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
-	node_fill(&d.a, 0, 80, 7);
-	b_recv(&d, 1, 4096 - 30, 80);
-	ck_ok(post(&d, S, 1, 0, 80, 0, 0));
+	node_fill(&d.a, 0, 72, 7);
+	b_recv(&d, 1, 4096 - 30, 72);
+	ck_ok(post(&d, S, 1, 0, 72, 0, 0));
 	expect_ok(d.a.scq, 1, IBV_WC_SEND);
 	on_b(&d, do_resize, NULL, 0);
 	ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
-	ck_assert(b_has(&d, 4096 - 30, 80, 7));
-	ck_assert(b_all(&d, 4096 + 50, 100, 0));
+	ck_assert(b_has(&d, 4096 - 30, 72, 7));
+	ck_assert(b_all(&d, 4096 + 42, 100, 0));
 	duo_close(&d);
 }
 END_TEST
