@@ -34,6 +34,28 @@ static void show_bytes(uint64_t n)
 	printf(u ? "%.1f %s" : "%.0f %s", v, unit[u]);
 }
 
+/* The port of an InfiniBand device: LIDs, P_Keys, GID and addresses. */
+static void show_subnet(const struct urxe_hca *hca)
+{
+	const struct urxe_subnet *s = &hca->subnet;
+	char text[INET6_ADDRSTRLEN];
+	struct urxe_gid gid;
+	uint32_t i;
+
+	printf("  port 1: %s, InfiniBand, LID %u, LMC %u, subnet manager at LID %u\n",
+	       hca_is_up(hca) ? "ACTIVE" : "DOWN", port_lid(s), port_lmc(s),
+	       port_sm_lid(s));
+	printf("  P_Keys:");
+	for (i = 0; i < URXE_MAX_PKEY; i++)
+		if (port_pkey(s, i))
+			printf(" %u: 0x%04x", i, port_pkey(s, i));
+	printf("\n");
+	for (i = 0; i < URXE_GID_ROWS; i++)
+		if (gid_row_get(&hca->gid[i], &gid) &&
+		    inet_ntop(AF_INET6, gid.raw, text, sizeof(text)))
+			printf("  %s: %s\n", i ? "address" : "GID 0", text);
+}
+
 static void show_device(const struct urxe_dev *dev, uint32_t k)
 {
 	const struct urxe_hca *hca = &dev->hca[k];
@@ -50,6 +72,10 @@ static void show_device(const struct urxe_dev *dev, uint32_t k)
 	       (unsigned int)(g >> 32 & 0xffff),
 	       (unsigned int)(g >> 16 & 0xffff), (unsigned int)(g & 0xffff),
 	       p.name[0] ? ", profile " : "", p.name);
+	if (hca->infiniband) {
+		show_subnet(hca);
+		return;
+	}
 	printf("  port 1: %s, Ethernet, RoCE %sv2\n",
 	       hca_is_up(hca) ? "ACTIVE" : "DOWN",
 	       gid_entries(hca) == 2 ? "v1 and " : "");

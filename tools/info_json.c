@@ -7,6 +7,19 @@
 #include "fabric/profile.h"
 #include "info.h"
 
+static void put_subnet(struct json *j, const struct urxe_subnet *s)
+{
+	uint32_t i;
+
+	json_put_number(j, "lid", port_lid(s));
+	json_put_number(j, "lmc", port_lmc(s));
+	json_put_number(j, "sm_lid", port_sm_lid(s));
+	json_open(j, "pkeys", '[');
+	for (i = 0; i < URXE_MAX_PKEY; i++)
+		json_put_number(j, NULL, port_pkey(s, i));
+	json_close(j, ']');
+}
+
 static void put_gids(struct json *j, const struct urxe_hca *hca)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -21,8 +34,10 @@ static void put_gids(struct json *j, const struct urxe_hca *hca)
 		json_open(j, NULL, '{');
 		json_put_number(j, "index", i);
 		json_put_string(j, "gid", text);
-		json_put_number(j, "roce", gid_roce(hca, i));
-		json_put_string(j, "interface", gid.ifname);
+		if (!hca->infiniband) {
+			json_put_number(j, "roce", gid_roce(hca, i));
+			json_put_string(j, "interface", gid.ifname);
+		}
 		json_close(j, '}');
 	}
 	json_close(j, ']');
@@ -43,6 +58,9 @@ static void put_device(struct json *j, const struct urxe_dev *dev, uint32_t k)
 	json_put_string(j, "firmware", p.fw_ver);
 	json_put_string(j, "node_guid", guid);
 	json_put_string(j, "port", hca_is_up(hca) ? "ACTIVE" : "DOWN");
+	json_put_string(j, "link_layer", hca_link_layer(hca));
+	if (hca->infiniband)
+		put_subnet(j, &hca->subnet);
 	put_gids(j, hca);
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * urxe port down|up: set the state of the port of a device, as unplugging or
- * plugging its cable does.
+ * plugging its cable does.  urxe port set: change what the subnet manager has
+ * assigned to an InfiniBand port.
  */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fabric/fabric.h"
@@ -64,36 +66,120 @@ static const char *name_of_device(char *word)
 	return word;
 }
 
-static int cmd_port(int argc, char **argv)
-{
-	static const char *const words[] = { "down", "up", NULL };
-	const char *name = NULL, *word, *device;
-	struct urxe_fabric *f;
-	char dir[256];
-	int c, k, ret;
+/* What urxe port set changes: a bit for each name, and the values. */
+enum {
+	SET_LID = 1,
+	SET_LMC = 2,
+	SET_SM_LID = 4,
+	SET_SM_SL = 8,
+	SET_PKEYS = 16
+};
+struct settings {
+	unsigned int given;
+	uint32_t lid, lmc, sm_lid, sm_sl, pkeys;
+	uint16_t pkey[URXE_MAX_PKEY];
+};
 
-	while ((c = option_next(argc, argv, options, 0)) >= 0) {
-		if (c != 'f')
-			return usage();
-		name = optarg;
+/* Parse a number that ends at *end.  False: none, or above @most. */
+static bool parse_number(const char *text, uint32_t most, uint32_t *out,
+			 char **end)
+{
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(text, end, 0);
+	*out = (uint32_t)n;
+	return *end != text && text[0] != '-' && !errno && n <= most;
+}
+
+static bool parse_pkeys(const char *text, struct settings *s)
+{
+	uint32_t pkey;
+	char *end;
+
+	for (s->pkeys = 0; s->pkeys < URXE_MAX_PKEY; text = end + 1) {
+		if (!parse_number(text, UINT16_MAX, &pkey, &end))
+			return false;
+		s->pkey[s->pkeys++] = (uint16_t)pkey;
+		if (!*end)
+			return true;
+		if (*end != ',')
+			return false;
 	}
-	if (optind == argc || argc - optind > 2)
-		return usage();
-	word = argv[optind];
-	if (strcmp(word, "up") && strcmp(word, "down"))
-		return fail_word("urxe port", word, words);
-	device = optind + 1 < argc ? name_of_device(argv[optind + 1]) : NULL;
-	/* without a fabric, since it would be created */
-	if (device && hca_number(device) < 0)
-		return fail(
-			1, "no device %s; devices are called urxe0, urxe1, ...",
-			device);
-	ret = choose_fabric(name, dir);
+	return false;
+}
+
+/* Parse NAME=VALUE.  False: invalid. */
+static bool parse_setting(const char *word, struct settings *s)
+{
+	const struct {
+		const char *name;
+		unsigned int bit;
+		uint32_t most, *to;
+	} numbers[] = {
+		{ "lid=", SET_LID, LID_LAST, &s->lid },
+		{ "lmc=", SET_LMC, LMC_MAX, &s->lmc },
+		{ "sm_lid=", SET_SM_LID, LID_LAST, &s->sm_lid },
+		{ "sm_sl=", SET_SM_SL, 15, &s->sm_sl },
+	};
+	unsigned int i;
+	char *end;
+
+	for (i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		const size_t n = strlen(numbers[i].name);
+
+		if (strncmp(word, numbers[i].name, n))
+			continue;
+		s->given |= numbers[i].bit;
+		return parse_number(word + n, numbers[i].most, numbers[i].to,
+				    &end) &&
+		       !*end;
+	}
+	if (strncmp(word, "pkeys=", 6))
+		return false;
+	s->given |= SET_PKEYS;
+	return parse_pkeys(word + 6, s);
+}
+
+/* Change the port of device k: 0, or -errno with fabric_why(). */
+static int port_set(struct urxe_fabric *f, uint32_t k, const struct settings *s)
+{
+	const struct urxe_subnet *now = &f->dev->hca[k].subnet;
+	int ret = 0;
+
+	if (s->given & (SET_LID | SET_LMC))
+		ret = subnet_set_lids(
+			f, k, s->given & SET_LID ? s->lid : port_lid(now),
+			s->given & SET_LMC ? s->lmc : port_lmc(now));
+	if (!ret && s->given & SET_PKEYS)
+		ret = subnet_set_pkeys(f, k, s->pkey, s->pkeys);
+	if (!ret && s->given & (SET_SM_LID | SET_SM_SL))
+		ret = subnet_set_sm(
+			f, k,
+			(uint16_t)(s->given & SET_SM_LID ? s->sm_lid :
+							   port_sm_lid(now)),
+			(uint8_t)(s->given & SET_SM_SL ? s->sm_sl :
+							 port_sm_sl(now)));
+	return ret;
+}
+
+/* Open the fabric, which is created so that later programs find the change. */
+static int port_open(const char *name, struct urxe_fabric **f)
+{
+	char dir[256];
+	int ret = choose_fabric(name, dir);
+
 	if (!ret && name)
 		print_created(dir);
-	if (!ret)
-		/* create it, so that later programs find the port down */
-		ret = use_fabric(dir, true, &f);
+	return ret ? ret : use_fabric(dir, true, f);
+}
+
+static int port_state(const char *name, const char *word, const char *device)
+{
+	struct urxe_fabric *f;
+	int k, ret;
+
+	ret = port_open(name, &f);
 	if (ret)
 		return ret;
 	k = choose_device(f, device);
@@ -104,14 +190,74 @@ static int cmd_port(int argc, char **argv)
 	return k < 0;
 }
 
+static int port_subnet(const char *name, const char *device, char **words)
+{
+	struct settings s = { 0 };
+	struct urxe_fabric *f;
+	int k, ret;
+
+	for (; *words; words++)
+		if (!parse_setting(*words, &s))
+			return fail(
+				1,
+				"%s is not one of lid=N, lmc=N, pkeys=N,N..., sm_lid=N and sm_sl=N",
+				*words);
+	if (!s.given)
+		return usage();
+	ret = port_open(name, &f);
+	if (ret)
+		return ret;
+	k = choose_device(f, device);
+	ret = k < 0;
+	if (!ret && port_set(f, (uint32_t)k, &s))
+		ret = fail(1, "%s", fabric_why());
+	fabric_close(f);
+	return ret;
+}
+
+static int cmd_port(int argc, char **argv)
+{
+	static const char *const words[] = { "down", "up", "set", NULL };
+	const char *name = NULL, *word, *device;
+	bool set;
+	int c;
+
+	while ((c = option_next(argc, argv, options, 0)) >= 0) {
+		if (c != 'f')
+			return usage();
+		name = optarg;
+	}
+	if (optind == argc)
+		return usage();
+	word = argv[optind++];
+	set = !strcmp(word, "set");
+	if (!set && strcmp(word, "up") && strcmp(word, "down"))
+		return fail_word("urxe port", word, words);
+	/* the device may be omitted: settings have a = */
+	device = optind < argc && !strchr(argv[optind], '=') ?
+			 name_of_device(argv[optind++]) :
+			 NULL;
+	if (!set && optind < argc)
+		return usage();
+	/* without a fabric, since it would be created */
+	if (device && hca_number(device) < 0)
+		return fail(
+			1, "no device %s; devices are called urxe0, urxe1, ...",
+			device);
+	return set ? port_subnet(name, device, argv + optind) :
+		     port_state(name, word, device);
+}
+
 /* clang-format off */
 const struct command command_port = {
 	.name = "port",
 	.run = cmd_port,
-	.operands = "down|up [DEVICE[/1]]",
-	.what = "Set the port of a device down or up, as unplugging or plugging its cable would.",
+	.operands = "down|up|set [DEVICE[/1]] [NAME=VALUE...]",
+	.what = "Set the port of a device down or up, as unplugging or plugging its cable would, or set what the subnet manager of InfiniBand assigns to it.",
 	.options = options,
 	.examples = "  urxe port down --fabric test\n"
-		    "  urxe port up urxe1\n",
+		    "  urxe port up urxe1\n"
+		    "  urxe port set urxe1 lid=12 lmc=2\n"
+		    "  urxe port set urxe0 pkeys=0xffff,0x8001\n",
 };
 /* clang-format on */

@@ -66,7 +66,7 @@ static int cmd_env(int argc, char **argv)
 		"URXE_HOST_DEVICES",  "URXE_DIR",	"ASAN_OPTIONS",
 		"TSAN_OPTIONS",	      "URXE_ADVERSARY", "URXE_TRACE",
 		"URXE_TRACE_PAYLOAD", "URXE_ADOPT",	"URXE_WIRE",
-		"URXE_DEVICES",	      "URXE_PROFILE",
+		"URXE_DEVICES",	      "URXE_PROFILE",	"URXE_LINK_LAYER",
 	};
 	void (*print)(const char *name, const char *value) = print_sh;
 	struct device_options device = { 0 };

@@ -166,42 +166,69 @@ static void warn_substitute(const char *dir)
 		fail(0, "%s and is not used: the fabric is %s", by, dir);
 }
 
+static bool env_is_set(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value;
+}
+
+/* Check that the wire is off, or the fabric has one Ethernet device. */
+static int check_wire(const struct urxe_fabric *f)
+{
+	const char *name = strrchr(f->dir, '/') + 1;
+
+	if (!env_is_set("URXE_WIRE"))
+		return 0;
+	if (f->hcas > 1)
+		return fail(
+			1,
+			"--wire needs a fabric with one device, and the fabric %s has %u",
+			name, f->hcas);
+	if (f->dev->hca[0].infiniband)
+		return fail(
+			1,
+			"--wire needs an Ethernet device, and that of the fabric %s is an InfiniBand device",
+			name);
+	return 0;
+}
+
 /*
- * Check that the fabric has the devices and profiles that are requested, if
- * any are, and that the wire is off if there are several.
+ * Check that the fabric has the devices, profiles and link layers that are
+ * requested, if any are, and that the wire is off if it cannot be used.
  */
 static int check_devices(const char *dir)
 {
-	const char *wire = getenv("URXE_WIRE");
-	const char *profile = getenv("URXE_PROFILE");
-	const bool profiles = profile && *profile;
+	const bool profiles = env_is_set("URXE_PROFILE");
+	const bool layers = env_is_set("URXE_LINK_LAYER");
 	struct urxe_fabric *f;
-	uint32_t want, n;
+	uint32_t want, infiniband;
 	int ret;
 
-	if (hcas_by_env(&want))
+	if (hcas_by_env(&want) || link_layer_by_env(&infiniband, 0))
 		return fail(1, "%s", fabric_why());
-	if (want > 1 && wire && *wire)
+	if (infiniband && env_is_set("URXE_WIRE"))
+		return fail(
+			1,
+			"--wire needs an Ethernet device, not --link-layer infiniband");
+	if (want > 1 && env_is_set("URXE_WIRE"))
 		return fail(
 			1,
 			"--wire needs a fabric with one device, not --devices %u",
 			want);
 	/* if devices are requested, it replaces an unused fabric with others */
-	ret = fabric_open(dir, want || profiles, &f);
-	if (profiles && ret && *fabric_why())
-		return fail(1, "--profile: %s", fabric_why());
+	ret = fabric_open(dir, want || profiles || layers, &f);
+	if (ret && *fabric_why() && (profiles || layers))
+		return fail(1, "%s: %s",
+			    profiles ? "--profile" : "--link-layer",
+			    fabric_why());
 	if (want && ret == -EINVAL)
 		return fail(1, "--devices %u: %s", want, fabric_why());
 	if (ret)
 		return 0;
-	n = f->hcas;
+	ret = check_wire(f);
 	fabric_close(f);
-	if (n > 1 && wire && *wire)
-		return fail(
-			1,
-			"--wire needs a fabric with one device, and the fabric %s has %u",
-			strrchr(dir, '/') + 1, n);
-	return 0;
+	return ret;
 }
 
 int set_environment(const char *fabric, bool host)

@@ -475,6 +475,9 @@ int trial_option(struct trial *t, struct device_options *device,
 	switch (c) {
 	case 'D':
 		return set_devices(value) ? EXIT_USAGE : TRIAL_CHOSEN;
+	case 'L':
+		setenv("URXE_LINK_LAYER", value, 1);
+		return TRIAL_CHOSEN;
 	case 'N':
 		return set_profiles(t, value);
 	case 'f':

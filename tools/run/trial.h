@@ -21,6 +21,8 @@
 	{ 'N', "profile", "NAME|FILE[,...]", "give the devices the limits and " \
 	  "features of NICs; urxe profile list prints the names; sweep: run " \
 	  "COMMAND once with each", "$URXE_PROFILE or none" },		\
+	{ 'L', "link-layer", "ethernet|infiniband[,...]", "link layer of the " \
+	  "devices of a fabric that is created", "$URXE_LINK_LAYER or ethernet" }, \
 	{ 'f', "fabric", "NAME", "programs in the same fabric reach each " \
 	  "other; it is created if needed", "$URXE_FABRIC or default" },	\
 	{ 'H', "with-host-devices", NULL, "show the RDMA devices of the host " \

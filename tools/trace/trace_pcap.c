@@ -28,6 +28,7 @@
 #include "trace_print.h"
 #include "trace_wire.h"
 #include "wire/address.h"
+#include "shared/device.h"
 #include "wire/icrc.h"
 
 #define PKEY 0xffff
@@ -38,6 +39,7 @@
  */
 struct end {
 	bool is_connected;
+	bool is_infiniband; /* its packets are no RoCE packets */
 	/* the peer is on another host: PACKET records have its packets */
 	bool is_remote;
 	struct wire_path path;
@@ -64,6 +66,7 @@ struct pcap {
 	struct end *end; /* state of each QP, at index track - 1 */
 	/* times a WR of a QP with unknown attributes was sent */
 	uint64_t unknown;
+	uint64_t infiniband; /* times one of a QP over InfiniBand was sent */
 	uint16_t ip_id;
 	struct gsi *gsi;
 	uint64_t wall; /* CLOCK_REALTIME when CLOCK_MONOTONIC was 0, ns */
@@ -228,6 +231,9 @@ static uint32_t mtu_of(uint64_t code)
 static void end_take_path(struct end *e, const struct trace_record *r)
 {
 	memset(&e->path, 0, sizeof(e->path));
+	e->is_infiniband = trace_number(r, "roce") >= URXE_IB_LOCAL;
+	if (e->is_infiniband)
+		return;
 	if (!trace_gid(r, "sgid", e->path.sgid) ||
 	    !trace_gid(r, "dgid", e->path.dgid))
 		return;
@@ -467,7 +473,7 @@ static bool datagram_end(const struct trace_record *left, struct end *e)
 static void request(struct pcap *o, const struct trace_record *r,
 		    const struct wr_history *w, const char *what)
 {
-	struct end *e = end_of(o, w->qp), to;
+	struct end *e = end_of(o, w->qp), to = { 0 };
 	bool ud = w->qp->type == IBV_QPT_UD;
 	struct of_wr a = { .o = o, .r = r, .w = w, .what = what };
 	struct message m;
@@ -477,6 +483,10 @@ static void request(struct pcap *o, const struct trace_record *r,
 		return;
 	if (ud && datagram_end(w->by[STEP_LEFT], &to))
 		e = &to;
+	if (e->is_infiniband || (ud && to.is_infiniband)) {
+		o->infiniband++;
+		return;
+	}
 	if (!w->qp->type || !e->is_connected) {
 		o->unknown++;
 		return;
@@ -734,6 +744,11 @@ int trace_pcap(FILE *to, const struct trace_batch *b)
 		     "%" PRIu64
 		     " requests have no packets: the attributes of their QPs are not in the trace",
 		     o->unknown);
+	if (o->infiniband)
+		fail(0,
+		     "%" PRIu64
+		     " requests over InfiniBand have no packets: only RoCE packets are written",
+		     o->infiniband);
 	wr_histories_free(&o->histories);
 	gsis_free(o->gsi);
 	free(o->end);

@@ -76,6 +76,57 @@ static bool peer_is_dead(const struct view_qp *peer)
 }
 
 /*
+ * InfiniBand: are GRH, LIDs or P_Keys of the two ends the reason for silence?
+ */
+static bool subnet_mismatch(struct stall *s, const struct view *v,
+			    const struct view_qp *q, const struct view_qp *peer)
+{
+	const struct urxe_hca *here = hca_of_ctx(v->dev, q->ctx->slot);
+	const struct urxe_hca *there = hca_of_ctx(v->dev, peer->ctx->slot);
+	const uint16_t to = load_relaxed(&q->sh.dlid);
+	const uint16_t back = load_relaxed(&peer->sh.dlid);
+	const uint16_t mine =
+		port_pkey(&here->subnet, load_relaxed(&q->sh.pkey_index));
+	const uint16_t theirs =
+		port_pkey(&there->subnet, load_relaxed(&peer->sh.pkey_index));
+
+	if (!here->infiniband && !there->infiniband)
+		return false;
+	if (here->infiniband != there->infiniband) {
+		stall_append(
+			s,
+			": no link joins an InfiniBand and an Ethernet port");
+		stall_ends(s, "QPs of devices with one link layer");
+	} else if (load_relaxed(&q->sh.roce) != load_relaxed(&peer->sh.roce)) {
+		stall_append(s, ": is_global differs between the two QPs");
+		stall_ends(s, "QPs that both send a GRH, or neither");
+	} else if (!port_has_lid(&there->subnet, to)) {
+		stall_append(
+			s,
+			": this QP sends to LID %u, the port of the remote QP has LID %u",
+			to, port_lid(&there->subnet));
+		stall_ends(s, "dlid as the lid of the peer's ibv_query_port");
+	} else if (!port_has_lid(&here->subnet, back)) {
+		stall_append(
+			s,
+			": the remote QP expects packets from LID %u, this port has LID %u",
+			back, port_lid(&here->subnet));
+		stall_ends(
+			s,
+			"dlid at the peer as the lid of ibv_query_port here");
+	} else if (!pkeys_match(mine, theirs)) {
+		stall_append(
+			s,
+			": P_Key 0x%04x of this QP does not match 0x%04x of the remote QP",
+			mine, theirs);
+		stall_ends(s, "QPs of one partition, not both limited members");
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/*
  * The peer exists, is in a state in which it responds, and is connected to
  * @q: find out why it does not respond.
  */
@@ -89,6 +140,8 @@ static void answer_of_connected(struct stall *s, const struct view *v,
 	struct view_process holder;
 	uint8_t sgid[16], dgid[16];
 
+	if (subnet_mismatch(s, v, q, peer))
+		return;
 	shared_gid_get(&a->sgid, sgid);
 	shared_gid_get(&a->dgid, dgid);
 	if (load_relaxed(&a->roce) != load_relaxed(&b->roce)) {
@@ -99,8 +152,9 @@ static void answer_of_connected(struct stall *s, const struct view *v,
 		stall_ends(
 			s,
 			"QPs connected with GIDs of one RoCE version (sgid_index)");
-	} else if (!shared_gid_is(&b->dgid, sgid) ||
-		   !shared_gid_is(&b->sgid, dgid)) {
+	} else if (load_relaxed(&a->roce) != URXE_IB_LOCAL &&
+		   (!shared_gid_is(&b->dgid, sgid) ||
+		    !shared_gid_is(&b->sgid, dgid))) {
 		stall_append(
 			s,
 			": the GIDs of the two QPs (sgid_index, dgid) do not match");
