@@ -84,6 +84,7 @@ packages_table()
 	nftables            nftables            nftables            nftables       nftables
 	nodejs              nodejs              nodejs              nodejs         nodejs
 	npm                 npm                 npm-default         npm            npm
+	opensm              opensm              opensm              -              -
 	openmpi-bin         openmpi             openmpi             openmpi        openmpi
 	pciutils            pciutils            pciutils            pciutils       pciutils
 	procps              procps-ng           procps              procps-ng      procps-ng

@@ -17,6 +17,7 @@ CHAOS = ["kernel-shim/base", "kernel-shim/chaos"]
 SHARED = ["kernel-shim/base", "kernel-shim/shared"]
 FABRIC = SHARED + ["kernel-shim/fabric"]
 CM = FABRIC + ["kernel-shim/wire", "kernel-shim/cm"]
+MAD = FABRIC + ["kernel-shim/wire", "kernel-shim/mad"]
 TREE = CM + ["kernel-shim/chaos", "kernel-shim/preload/tree"]
 PRELOAD = TREE + ["kernel-shim/preload"]
 # The folders of the engine; each may use those before it
@@ -39,12 +40,15 @@ LAYERS = {
     "kernel-shim/wire": ["kernel-shim/wire/crc"],
     "kernel-shim/trace": ["kernel-shim/base", "kernel-shim/wire"],
     "kernel-shim/cm": FABRIC + ["kernel-shim/wire"],
+    "kernel-shim/mad": FABRIC + ["kernel-shim/wire"],
     "kernel-shim/preload/tree": FABRIC,
     "kernel-shim/preload": TREE,
     "kernel-shim/preload/netlink": PRELOAD,
     "kernel-shim/preload/ucma": PRELOAD + ["kernel-shim/trace"],
+    "kernel-shim/preload/umad": PRELOAD + ["kernel-shim/mad"],
     "kernel-shim/preload/wrap": PRELOAD + [
-        "kernel-shim/preload/netlink", "kernel-shim/preload/ucma"],
+        "kernel-shim/preload/netlink", "kernel-shim/preload/ucma",
+        "kernel-shim/preload/umad"],
     "provider/abi/pabi": [],
     **{folder: FABRIC + ENGINE_FOLDERS[:i]
        for i, folder in enumerate(ENGINE_FOLDERS)},

@@ -149,13 +149,13 @@ static int port_set(struct urxe_fabric *f, uint32_t k, const struct settings *s)
 
 	if (s->given & (SET_LID | SET_LMC))
 		ret = subnet_set_lids(
-			f, k, s->given & SET_LID ? s->lid : port_lid(now),
+			f, (int)k, s->given & SET_LID ? s->lid : port_lid(now),
 			s->given & SET_LMC ? s->lmc : port_lmc(now));
 	if (!ret && s->given & SET_PKEYS)
 		ret = subnet_set_pkeys(f, k, s->pkey, s->pkeys);
 	if (!ret && s->given & (SET_SM_LID | SET_SM_SL))
 		ret = subnet_set_sm(
-			f, k,
+			f, (int)k,
 			(uint16_t)(s->given & SET_SM_LID ? s->sm_lid :
 							   port_sm_lid(now)),
 			(uint8_t)(s->given & SET_SM_SL ? s->sm_sl :

@@ -53,3 +53,11 @@ uint64_t counter_read(const struct urxe_dev *dev, uint32_t k,
 		sum += load_relaxed(&dev->wire.counts[i].of[which]);
 	return sum;
 }
+
+uint16_t port_violations(const struct urxe_dev *dev, uint32_t k,
+			 enum urxe_counter which)
+{
+	const uint64_t n = counter_read(dev, k, which);
+
+	return n < UINT16_MAX ? (uint16_t)n : UINT16_MAX;
+}

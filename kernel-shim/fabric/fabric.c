@@ -214,29 +214,63 @@ static uint64_t choose_guid(const char *dir)
 	return (h & 0x00ffff0000ffffffull) | 0x020000fffe000000ull;
 }
 
+/* Will some device be an InfiniBand device?  *yes is set. */
+static int infiniband_by_env(uint32_t hcas, uint32_t *yes)
+{
+	uint32_t k, infiniband;
+	int ret = 0;
+
+	for (k = 0, *yes = 0; k < hcas && !ret; k++) {
+		ret = link_layer_by_env(&infiniband, k);
+		*yes |= infiniband;
+	}
+	return ret;
+}
+
+/*
+ * Give a new device segment its size, and memory where it is used: -errno.
+ * Memory that is missing later would be a SIGBUS.
+ */
+static int device_allocate(struct urxe_fabric *f, int fd, bool infiniband)
+{
+	const struct urxe_dev *dev = NULL;
+	int ret;
+
+	ret = posix_fallocate(fd, 0,
+			      offsetof(struct urxe_dev, dm) +
+				      URXE_DM_FIRST * sizeof(dev->dm[0]));
+	if (!ret && ftruncate(fd, sizeof(*dev)))
+		ret = errno;
+	if (!ret && infiniband)
+		ret = posix_fallocate(
+			fd, offsetof(struct urxe_dev, ib_switch),
+			sizeof(*dev) - offsetof(struct urxe_dev, ib_switch));
+	if (ret)
+		return fabric_fail(ret, "no room for %zu bytes in %s",
+				   offsetof(struct urxe_dev, dm), f->dir);
+	return 0;
+}
+
 static int device_init(struct urxe_fabric *f, int fd)
 {
 	uint64_t procs, dm_bytes;
 	struct urxe_dev *dev;
-	uint32_t hcas;
+	uint32_t hcas, infiniband;
 	int ret;
 
 	ret = choose_dm_bytes(f->dirfd, &dm_bytes);
 	if (!ret)
 		ret = hcas_by_env(&hcas);
 	if (!ret)
+		ret = infiniband_by_env(hcas ? hcas : 1, &infiniband);
+	if (!ret)
 		ret = sparse_allowed(sizeof(*dev));
 	if (!ret)
 		ret = process_file_make(f, &procs);
+	if (!ret)
+		ret = device_allocate(f, fd, infiniband);
 	if (ret)
 		return ret;
-	ret = posix_fallocate(fd, 0, offsetof(struct urxe_dev, dm) +
-					     URXE_DM_FIRST * sizeof(dev->dm[0]));
-	if (!ret && ftruncate(fd, sizeof(*dev)))
-		ret = errno;
-	if (ret)
-		return fabric_fail(ret, "no room for %zu bytes in %s",
-				   offsetof(struct urxe_dev, dm), f->dir);
 	dev = mmap(NULL, sizeof(*dev), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		   0);
 	if (dev == MAP_FAILED)

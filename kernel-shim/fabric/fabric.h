@@ -30,6 +30,7 @@
 /* The character device rdma_cm. */
 #define URXE_CM_MAJOR 10
 #define URXE_CM_MINOR 60001
+#define URXE_UMAD_MINOR 50 /* + number of the device; issm: 8 more */
 
 /*
  * This process's id in the fabric.  It is in a page that is zero in a forked
@@ -86,6 +87,8 @@ void fabric_close(struct urxe_fabric *f);
 int hca_number(const char *name);
 /* The value of URXE_DEVICES, or 0 if it is unset.  -EINVAL: invalid. */
 int hcas_by_env(uint32_t *n);
+/* Set *external to whether URXE_SM is "external".  -EINVAL: invalid. */
+int sm_by_env(uint32_t *external);
 /*
  * Set *infiniband to the link layer of device k by URXE_LINK_LAYER: 1 or 0.
  * -EINVAL: invalid.
@@ -492,19 +495,28 @@ int mcast_attach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn);
 int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn);
 
 /*
- * InfiniBand: join a group with port k, or leave it.  A join returns the MLID
- * of the group, or -ENOMEM or an error of fabric_lock().  The port receives
- * until each join with `receives` has been left; the others are joins for
- * sending only.
+ * InfiniBand: a join of a group by a port.  The port receives until each join
+ * with `receives` has been left; the others are joins for sending only.
  */
-int mcast_port_join(struct urxe_fabric *f, const uint8_t gid[16], uint32_t k,
-		    bool receives);
+struct mcast_join {
+	const uint8_t *mgid;
+	uint32_t device;
+	bool receives;
+	bool by_mad; /* by a MAD to the subnet administrator: once per port */
+	uint32_t qkey; /* of the group, if this join makes it */
+	uint16_t pkey;
+};
+/* Returns the MLID of the group, -ENOMEM, or an error of fabric_lock(). */
+int mcast_port_join(struct urxe_fabric *f, const struct mcast_join *j);
 void mcast_port_leave(struct urxe_fabric *f, uint16_t mlid, uint32_t k,
 		      bool receives);
+/* Leave a group that port k has joined by a MAD; false: it has not. */
+bool mcast_mad_leave(struct urxe_fabric *f, uint16_t mlid, uint32_t k);
 /* The MLID of a group; 0: no port has joined it. */
 uint16_t mcast_mlid(struct urxe_dev *dev, const uint8_t gid[16]);
-/* Does port k receive packets to that MLID? */
-bool mcast_port_has(const struct urxe_dev *dev, uint16_t mlid, uint32_t k);
+/* Does port k receive packets to that MLID, of that group? */
+bool mcast_reaches(struct urxe_dev *dev, uint16_t mlid, const uint8_t gid[16],
+		   uint32_t k);
 
 /* subnet.c: InfiniBand -------------------------------------------------- */
 
@@ -512,17 +524,20 @@ bool mcast_port_has(const struct urxe_dev *dev, uint16_t mlid, uint32_t k);
 int subnet_port(const struct urxe_dev *dev, uint16_t lid);
 /* Has nothing been changed since the fabric was created? */
 bool subnet_is_initial(const struct urxe_dev *dev);
+/* The device with the built-in subnet manager: the first InfiniBand device. */
+uint32_t subnet_sm_home(const struct urxe_dev *dev);
+/* NodeDescription of a device; of the switch, if k is -1.  At most 64 bytes. */
+void subnet_node_name(char name[64], int k);
 /*
  * Change LIDs, P_Key table or subnet manager of the port of device k, and
- * raise LID_CHANGE, PKEY_CHANGE or SM_CHANGE.  -EOPNOTSUPP: it is an Ethernet
- * device; -EINVAL, -EADDRINUSE: invalid LIDs, or those of another port; or an
- * error of fabric_lock().
+ * raise LID_CHANGE, PKEY_CHANGE or SM_CHANGE.  k -1: of the switch.
+ * -EOPNOTSUPP: it is an Ethernet device; -EINVAL, -EADDRINUSE: invalid LIDs, or
+ * those of another port; or an error of fabric_lock().
  */
-int subnet_set_lids(struct urxe_fabric *f, uint32_t k, uint32_t lid,
-		    uint32_t lmc);
+int subnet_set_lids(struct urxe_fabric *f, int k, uint32_t lid, uint32_t lmc);
 int subnet_set_pkeys(struct urxe_fabric *f, uint32_t k, const uint16_t *pkey,
 		     uint32_t n);
-int subnet_set_sm(struct urxe_fabric *f, uint32_t k, uint16_t lid, uint8_t sl);
+int subnet_set_sm(struct urxe_fabric *f, int k, uint16_t lid, uint8_t sl);
 
 /* port.c --------------------------------------------------------------- */
 
@@ -532,10 +547,16 @@ int subnet_set_sm(struct urxe_fabric *f, uint32_t k, uint16_t lid, uint8_t sl);
  * every context of the device.  Returns 1 if the port had that state already.
  */
 int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up);
+/* The same for a state (enum urxe_port_state), as a subnet manager sets it. */
+int fabric_set_port_state(struct urxe_fabric *f, uint32_t k, uint32_t state);
 /* Raise a port event (enum ibv_event_type) in every context of device k. */
 void fabric_port_event(struct urxe_fabric *f, uint32_t k, uint32_t event);
 
 /* counter.c ------------------------------------------------------------ */
+
+/* A violation counter of a port: 16 bits, saturating (IB 14.2.5.6). */
+uint16_t port_violations(const struct urxe_dev *dev, uint32_t k,
+			 enum urxe_counter which);
 
 /*
  * Name of the counter's file in sysfs hw_counters/.  NULL: it has none, but

@@ -120,6 +120,21 @@ static int profiles_differ(const struct urxe_fabric *f)
 	return 0;
 }
 
+/* The same for URXE_SM. */
+static int sm_differs(const struct urxe_fabric *f)
+{
+	uint32_t external;
+	int ret = sm_by_env(&external);
+
+	if (ret || f->dev->sm_external == external)
+		return ret;
+	fabric_fail(
+		EINVAL,
+		"the fabric %s has %s subnet manager; choose another fabric, or urxe rm it when no process uses it",
+		f->dir, external ? "a built-in" : "no built-in");
+	return 1;
+}
+
 int hcas_are_wanted(const struct urxe_fabric *f)
 {
 	uint32_t want;
@@ -127,6 +142,8 @@ int hcas_are_wanted(const struct urxe_fabric *f)
 
 	if (!ret)
 		ret = link_layers_differ(f);
+	if (!ret)
+		ret = sm_differs(f);
 	if (!ret)
 		ret = profiles_differ(f);
 	if (ret < 0)
@@ -138,6 +155,7 @@ int hcas_agree(const struct urxe_fabric *f)
 {
 	const char *profile = getenv("URXE_PROFILE");
 	const char *link_layer = getenv("URXE_LINK_LAYER");
+	const char *sm = getenv("URXE_SM");
 	uint32_t want;
 	int ret = hcas_by_env(&want);
 
@@ -150,6 +168,8 @@ int hcas_agree(const struct urxe_fabric *f)
 			f->dir, f->hcas, plural(f->hcas), want);
 	if (link_layer && *link_layer)
 		ret = link_layers_differ(f);
+	if (!ret && sm && *sm)
+		ret = sm_differs(f);
 	if (!ret && profile && *profile)
 		ret = profiles_differ(f);
 	return ret > 0 ? -EINVAL : ret;
@@ -183,7 +203,9 @@ int hcas_init(struct urxe_dev *dev, uint32_t n, uint64_t guid)
 					((guid + k) & 0xffffff);
 		store_relaxed(&dev->hca[k].port_state, URXE_PORT_ACTIVE);
 	}
-	subnet_init(dev);
+	ret = subnet_init(dev);
+	if (ret)
+		return ret;
 	paths_update(dev);
 	gid_table_init(dev);
 	return 0;

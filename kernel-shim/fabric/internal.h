@@ -43,8 +43,11 @@ int hcas_agree(const struct urxe_fabric *f);
  * applies to the remaining devices.  False: it is empty or too long.
  */
 bool hca_word(const char *list, uint32_t k, char *word, size_t room);
-/* subnet.c: assign LIDs and P_Keys to the ports of a new segment. */
-void subnet_init(struct urxe_dev *dev);
+/*
+ * subnet.c: assign LIDs and P_Keys to the ports of a new segment.  -EINVAL:
+ * URXE_SM is invalid.
+ */
+int subnet_init(struct urxe_dev *dev);
 /* port.c: store the paths between all ports, after a port has changed. */
 void paths_update(struct urxe_dev *dev);
 /* gid.c: fill the GID tables of a new segment, except that of device 0. */

@@ -159,8 +159,29 @@ int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn)
 	return s ? 0 : -EINVAL;
 }
 
-int mcast_port_join(struct urxe_fabric *f, const uint8_t gid[16], uint32_t k,
-		    bool receives)
+/* Under the device lock: count a join; those by MADs count once per port. */
+static void group_count(struct urxe_mcast_grp *g, const struct mcast_join *j)
+{
+	const uint32_t bit = 1u << j->device % URXE_MAX_HCA;
+	_Atomic uint32_t *joins = &g->joins[j->device % URXE_MAX_HCA];
+	bool again = false, receives = j->receives;
+
+	if (j->by_mad) {
+		again = load_relaxed(&g->by_mad) & bit;
+		receives &= !(load_relaxed(&g->by_mad_receives) & bit);
+		fetch_or_seq_cst(&g->by_mad, bit);
+		if (receives)
+			fetch_or_seq_cst(&g->by_mad_receives, bit);
+	}
+	if (!load_relaxed(&g->joined)) {
+		g->qkey = j->qkey;
+		g->pkey = j->pkey;
+	}
+	fetch_add_relaxed(joins, receives);
+	fetch_add_release(&g->joined, !again);
+}
+
+int mcast_port_join(struct urxe_fabric *f, const struct mcast_join *j)
 {
 	struct urxe_mcast_grp *g;
 	int ret;
@@ -168,10 +189,9 @@ int mcast_port_join(struct urxe_fabric *f, const uint8_t gid[16], uint32_t k,
 	ret = fabric_lock(f);
 	if (ret)
 		return ret;
-	g = mcast_get(f->dev, gid);
+	g = mcast_get(f->dev, j->mgid);
 	if (g) {
-		fetch_add_relaxed(&g->joins[k % URXE_MAX_HCA], receives);
-		fetch_add_release(&g->joined, 1);
+		group_count(g, j);
 		ret = (int)(MLID_FIRST + (uint32_t)(g - f->dev->mcast));
 	} else {
 		ret = -ENOMEM;
@@ -180,20 +200,48 @@ int mcast_port_join(struct urxe_fabric *f, const uint8_t gid[16], uint32_t k,
 	return ret;
 }
 
-void mcast_port_leave(struct urxe_fabric *f, uint16_t mlid, uint32_t k,
-		      bool receives)
+static struct urxe_mcast_grp *mcast_of_mlid(struct urxe_dev *dev, uint16_t mlid)
 {
-	struct urxe_mcast_grp *g =
-		&f->dev->mcast[(mlid - MLID_FIRST) % URXE_MAX_MCAST_GRP];
+	return &dev->mcast[(mlid - MLID_FIRST) % URXE_MAX_MCAST_GRP];
+}
+
+/* Under the device lock. */
+static void group_discount(struct urxe_mcast_grp *g, uint32_t k, bool receives)
+{
 	_Atomic uint32_t *joins = &g->joins[k % URXE_MAX_HCA];
 
-	if (fabric_lock(f))
-		return;
 	if (receives && load_relaxed(joins))
 		fetch_sub_relaxed(joins, 1);
 	if (load_relaxed(&g->joined))
 		fetch_sub_release(&g->joined, 1);
+}
+
+void mcast_port_leave(struct urxe_fabric *f, uint16_t mlid, uint32_t k,
+		      bool receives)
+{
+	if (fabric_lock(f))
+		return;
+	group_discount(mcast_of_mlid(f->dev, mlid), k, receives);
 	fabric_unlock(f);
+}
+
+bool mcast_mad_leave(struct urxe_fabric *f, uint16_t mlid, uint32_t k)
+{
+	struct urxe_mcast_grp *g = mcast_of_mlid(f->dev, mlid);
+	const uint32_t bit = 1u << k % URXE_MAX_HCA;
+	bool was;
+
+	if (fabric_lock(f))
+		return false;
+	was = load_relaxed(&g->by_mad) & bit;
+	if (was) {
+		group_discount(g, k, load_relaxed(&g->by_mad_receives) & bit);
+		store_relaxed(&g->by_mad, load_relaxed(&g->by_mad) & ~bit);
+		store_relaxed(&g->by_mad_receives,
+			      load_relaxed(&g->by_mad_receives) & ~bit);
+	}
+	fabric_unlock(f);
+	return was;
 }
 
 uint16_t mcast_mlid(struct urxe_dev *dev, const uint8_t gid[16])
@@ -205,10 +253,21 @@ uint16_t mcast_mlid(struct urxe_dev *dev, const uint8_t gid[16])
 		       0;
 }
 
-bool mcast_port_has(const struct urxe_dev *dev, uint16_t mlid, uint32_t k)
+/* Does the switch forward an MLID to port k, as an external SM has set it? */
+static bool mft_has(const struct urxe_dev *dev, uint32_t i, uint32_t k)
+{
+	return dev->sm_external &&
+	       dev->ib_switch.mft[i / URXE_MFT_BLOCK][i % URXE_MFT_BLOCK] &
+		       2u << k;
+}
+
+bool mcast_reaches(struct urxe_dev *dev, uint16_t mlid, const uint8_t gid[16],
+		   uint32_t k)
 {
 	const uint32_t i = (uint32_t)mlid - MLID_FIRST;
 
-	return i < URXE_MAX_MCAST_GRP &&
-	       load_acquire(&dev->mcast[i].joins[k % URXE_MAX_HCA]);
+	if (i >= URXE_MAX_MCAST_GRP || k >= URXE_MAX_HCA)
+		return false;
+	return mft_has(dev, i, k) || (load_acquire(&dev->mcast[i].joins[k]) &&
+				      mcast_mlid(dev, gid) == mlid);
 }

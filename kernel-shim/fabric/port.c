@@ -122,19 +122,45 @@ void paths_update(struct urxe_dev *dev)
 	} while (memcmp(before, after, sizeof(before)) && ++tries < PATH_TRIES);
 }
 
-int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up)
+/* The state of a port whose link comes up. */
+static uint32_t port_state_up(const struct urxe_dev *dev, uint32_t k)
 {
-	uint32_t event = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
-	uint32_t state = up ? URXE_PORT_ACTIVE : URXE_PORT_DOWN;
+	return dev->hca[k].infiniband && dev->sm_external ? URXE_PORT_INIT :
+							    URXE_PORT_ACTIVE;
+}
+
+int fabric_set_port_state(struct urxe_fabric *f, uint32_t k, uint32_t state)
+{
 	struct urxe_hca *hca = &f->dev->hca[k];
-	bool same;
+	uint32_t was;
 
 	fabric_reap(f);
-	same = exchange_seq_cst(&hca->port_state, state) == state;
+	was = exchange_seq_cst(&hca->port_state, state);
 	paths_update(f->dev);
-	if (!same && !up)
+	if (was == state)
+		return 1;
+	if (hca->infiniband &&
+	    (was == URXE_PORT_DOWN || state == URXE_PORT_DOWN)) {
+		/* the other end of the link, a port of the switch */
+		store_seq_cst(&f->dev->ib_switch.state[k + 1],
+			      port_state_up(f->dev, k));
+		store_relaxed(&f->dev->ib_switch.changed, 1);
+	}
+	if (state == URXE_PORT_DOWN)
 		fetch_add_relaxed(&hca->counter[URXE_CNT_LINK_DOWNED], 1);
-	if (!same)
-		fabric_port_event(f, k, event);
-	return same;
+	if (state == URXE_PORT_ACTIVE)
+		fabric_port_event(f, k, IBV_EVENT_PORT_ACTIVE);
+	else if (state == URXE_PORT_DOWN)
+		fabric_port_event(f, k, IBV_EVENT_PORT_ERR);
+	return 0;
+}
+
+int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up)
+{
+	const uint32_t now = load_acquire(&f->dev->hca[k].port_state);
+
+	if (up && now != URXE_PORT_DOWN)
+		return 1;
+	return fabric_set_port_state(
+		f, k, up ? port_state_up(f->dev, k) : URXE_PORT_DOWN);
 }

@@ -77,6 +77,15 @@ static bool channel_has_user(int dir, const char *name)
 	return fd >= 0 || (errno != ENXIO && errno != ENOENT);
 }
 
+/* The same for an umad device; other files of its directory have no users. */
+static bool umad_has_user(int dir, const char *name)
+{
+	struct stat st;
+
+	return !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) &&
+	       S_ISFIFO(st.st_mode) && channel_has_user(dir, name);
+}
+
 /* True if any file of the directory has a user, or if that is unknown. */
 static bool dir_has_user(int at, const char *name,
 			 bool (*has_user)(int dir, const char *name))
@@ -93,11 +102,15 @@ static bool dir_has_user(int at, const char *name,
 	return found;
 }
 
-/* Return whether an arena or an event channel of rdma_cm is in use. */
+/*
+ * Return whether an arena, an event channel of rdma_cm or a umad device is in
+ * use.
+ */
 static bool fabric_has_user(int dirfd)
 {
 	return dir_has_user(dirfd, "ctx", arena_has_user) ||
-	       dir_has_user(dirfd, "cm.d", channel_has_user);
+	       dir_has_user(dirfd, "cm.d", channel_has_user) ||
+	       dir_has_user(dirfd, "mad.d", umad_has_user);
 }
 
 /*

@@ -5,29 +5,99 @@
  * fabric are in one subnet, which is configured when the fabric is created.
  * Port number n in the order of the devices gets LID n and the default
  * partition, and the subnet manager is at LID 1.  urxe port changes them
- * later, as an administrator does.
+ * later, as an administrator does.  With URXE_SM=external the ports begin in
+ * INIT without LIDs, and a program configures them by MADs (mad/sma.c).
  *
  * Writers hold the device lock.  The order of a change: the value, the counter
  * gen, the paths (port.c), and then the event.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "internal.h"
 
-void subnet_init(struct urxe_dev *dev)
+int sm_by_env(uint32_t *external)
 {
-	struct urxe_subnet *s;
-	uint32_t k, lid = 0;
+	const char *env = getenv("URXE_SM");
 
-	for (k = 0; k < dev_hcas(dev); k++) {
-		s = &dev->hca[k].subnet;
-		store_relaxed(&s->pkey[0], PKEY_DEFAULT);
-		if (!dev->hca[k].infiniband)
-			continue;
-		store_relaxed(&s->lids, SUBNET_LIDS(++lid, 0));
-		store_relaxed(&s->sm, 1);
+	*external = env && !strcmp(env, "external");
+	if (!env || !*env || *external || !strcmp(env, "builtin"))
+		return 0;
+	return fabric_fail(EINVAL, "URXE_SM=%s must be builtin or external",
+			   env);
+}
+
+uint32_t subnet_sm_home(const struct urxe_dev *dev)
+{
+	uint32_t k;
+
+	for (k = 0; k < dev_hcas(dev); k++)
+		if (dev->hca[k].infiniband)
+			return k;
+	return 0;
+}
+
+static void switch_init(struct urxe_dev *dev)
+{
+	struct urxe_switch *sw = &dev->ib_switch;
+	uint32_t port;
+
+	/* next to the GUIDs of the devices */
+	sw->guid = dev->hca[0].node_guid ^ 0x800000;
+	for (port = 0; port <= URXE_SWITCH_PORTS; port++)
+		store_relaxed(&sw->state[port], dev->sm_external ?
+							URXE_PORT_INIT :
+							URXE_PORT_ACTIVE);
+	if (dev->sm_external) {
+		memset(sw->lft, 0xff, sizeof(sw->lft));
+		return;
 	}
+	store_relaxed(&sw->subnet.pkey[0], PKEY_DEFAULT);
+	store_relaxed(&sw->subnet.lids, SUBNET_LIDS(URXE_SWITCH_LID, 0));
+	store_relaxed(&sw->subnet.sm, 1);
+}
+
+int subnet_init(struct urxe_dev *dev)
+{
+	struct urxe_hca *hca;
+	uint32_t k, lid = 0;
+	int ret = sm_by_env(&dev->sm_external);
+
+	if (ret)
+		return ret;
+	for (k = 0; k < dev_hcas(dev); k++) {
+		hca = &dev->hca[k];
+		store_relaxed(&hca->subnet.pkey[0], PKEY_DEFAULT);
+		if (!hca->infiniband)
+			continue;
+		if (dev->sm_external) {
+			store_relaxed(&hca->port_state, URXE_PORT_INIT);
+			continue;
+		}
+		store_relaxed(&hca->subnet.lids, SUBNET_LIDS(++lid, 0));
+		store_relaxed(&hca->subnet.sm, 1);
+	}
+	/* no memory for it, if there is none */
+	if (dev->hca[subnet_sm_home(dev)].infiniband)
+		switch_init(dev);
+	return 0;
+}
+
+void subnet_node_name(char name[64], int k)
+{
+	char host[32] = "";
+
+	if (k < 0) {
+		strcpy(name, "urxe switch");
+		return;
+	}
+	gethostname(host, sizeof(host));
+	host[sizeof(host) - 1] = '\0';
+	snprintf(name, 64, "%s " URXE_DEVICE_NAME "%d", host, k);
 }
 
 int subnet_port(const struct urxe_dev *dev, uint16_t lid)
@@ -51,23 +121,29 @@ bool subnet_is_initial(const struct urxe_dev *dev)
 	return true;
 }
 
-/* Announce a change of port k, and release the device lock. */
-static void subnet_changed(struct urxe_fabric *f, uint32_t k, uint32_t event)
+static struct urxe_subnet *subnet_of(struct urxe_dev *dev, int k)
 {
-	fetch_add_seq_cst(&f->dev->hca[k].subnet.gen, 1);
+	return k < 0 ? &dev->ib_switch.subnet : &dev->hca[k].subnet;
+}
+
+/* Announce a change of port k, and release the device lock. */
+static void subnet_changed(struct urxe_fabric *f, int k, uint32_t event)
+{
+	fetch_add_seq_cst(&subnet_of(f->dev, k)->gen, 1);
 	paths_update(f->dev);
 	fabric_unlock(f);
-	fabric_port_event(f, k, event);
+	if (k >= 0)
+		fabric_port_event(f, (uint32_t)k, event);
 }
 
 /* Begin a change of port k: 0 with the device lock held, or -errno. */
-static int subnet_change(struct urxe_fabric *f, uint32_t k)
+static int subnet_change(struct urxe_fabric *f, int k)
 {
-	if (!f->dev->hca[k].infiniband)
+	if (k >= 0 && !f->dev->hca[k].infiniband)
 		return fabric_fail(
 			EOPNOTSUPP,
 			URXE_DEVICE_NAME
-			"%u is an Ethernet device, which has no LIDs and no P_Keys; see urxe run --link-layer",
+			"%d is an Ethernet device, which has no LIDs and no P_Keys; see urxe run --link-layer",
 			k);
 	fabric_reap(f);
 	return fabric_lock(f);
@@ -82,10 +158,10 @@ static bool lids_overlap(uint32_t lid, uint32_t lmc, uint32_t other)
 }
 
 /* Under the device lock: check new LIDs of port k.  0 or -errno */
-static int lids_check(const struct urxe_dev *dev, uint32_t k, uint32_t lid,
-		      uint32_t lmc)
+static int lids_check(struct urxe_dev *dev, int k, uint32_t lid, uint32_t lmc)
 {
-	uint32_t j;
+	const struct urxe_subnet *s;
+	int j;
 
 	if (lmc > LMC_MAX || !lid || lid + (1u << lmc) - 1 > LID_LAST ||
 	    lid & ((1u << lmc) - 1))
@@ -93,21 +169,18 @@ static int lids_check(const struct urxe_dev *dev, uint32_t k, uint32_t lid,
 			EINVAL,
 			"LID %u with LMC %u is invalid: an LMC is 0 to %u, and a base LID is 1 to %u and a multiple of 2 to the power LMC",
 			lid, lmc, LMC_MAX, LID_LAST);
-	for (j = 0; j < dev_hcas(dev); j++)
-		if (j != k &&
-		    lids_overlap(lid, lmc,
-				 load_relaxed(&dev->hca[j].subnet.lids)))
+	for (j = -1; j < (int)dev_hcas(dev); j++) {
+		s = subnet_of(dev, j);
+		if (j != k && lids_overlap(lid, lmc, load_relaxed(&s->lids)))
 			return fabric_fail(
 				EINVAL,
-				"LID %u with LMC %u is in use: " URXE_DEVICE_NAME
-				"%u has LID %u with LMC %u",
-				lid, lmc, j, port_lid(&dev->hca[j].subnet),
-				port_lmc(&dev->hca[j].subnet));
+				"LID %u with LMC %u is in use: another port has LID %u with LMC %u",
+				lid, lmc, port_lid(s), port_lmc(s));
+	}
 	return 0;
 }
 
-int subnet_set_lids(struct urxe_fabric *f, uint32_t k, uint32_t lid,
-		    uint32_t lmc)
+int subnet_set_lids(struct urxe_fabric *f, int k, uint32_t lid, uint32_t lmc)
 {
 	int ret = subnet_change(f, k);
 
@@ -118,7 +191,7 @@ int subnet_set_lids(struct urxe_fabric *f, uint32_t k, uint32_t lid,
 		fabric_unlock(f);
 		return ret;
 	}
-	store_seq_cst(&f->dev->hca[k].subnet.lids, SUBNET_LIDS(lid, lmc));
+	store_seq_cst(&subnet_of(f->dev, k)->lids, SUBNET_LIDS(lid, lmc));
 	subnet_changed(f, k, IBV_EVENT_LID_CHANGE);
 	return 0;
 }
@@ -128,23 +201,23 @@ int subnet_set_pkeys(struct urxe_fabric *f, uint32_t k, const uint16_t *pkey,
 {
 	struct urxe_subnet *s = &f->dev->hca[k].subnet;
 	uint32_t i;
-	int ret = subnet_change(f, k);
+	int ret = subnet_change(f, (int)k);
 
 	if (ret)
 		return ret;
 	for (i = 0; i < URXE_MAX_PKEY; i++)
 		store_seq_cst(&s->pkey[i], i < n ? pkey[i] : 0);
-	subnet_changed(f, k, IBV_EVENT_PKEY_CHANGE);
+	subnet_changed(f, (int)k, IBV_EVENT_PKEY_CHANGE);
 	return 0;
 }
 
-int subnet_set_sm(struct urxe_fabric *f, uint32_t k, uint16_t lid, uint8_t sl)
+int subnet_set_sm(struct urxe_fabric *f, int k, uint16_t lid, uint8_t sl)
 {
 	int ret = subnet_change(f, k);
 
 	if (ret)
 		return ret;
-	store_seq_cst(&f->dev->hca[k].subnet.sm, lid | (uint32_t)sl << 16);
+	store_seq_cst(&subnet_of(f->dev, k)->sm, lid | (uint32_t)sl << 16);
 	subnet_changed(f, k, IBV_EVENT_SM_CHANGE);
 	return 0;
 }

@@ -21,6 +21,7 @@
 #include "profile.h"
 #include "robust.h"
 #include "subnet.h"
+#include "umad.h"
 #include "wire.h"
 
 #define URXE_DEV_MAGIC "urxe device seg" /* 16 bytes including the NUL */
@@ -131,8 +132,14 @@ static inline bool process_seems_alive(const struct urxe_process *p,
  */
 #define URXE_PROCESS_BRIEF(id) ((id)&0xffffff)
 
-/* Values of enum ibv_port_state */
-enum urxe_port_state { URXE_PORT_NOP, URXE_PORT_DOWN, URXE_PORT_ACTIVE = 4 };
+/* Values of enum ibv_port_state; INIT and ARMED: no subnet manager was there */
+enum urxe_port_state {
+	URXE_PORT_NOP,
+	URXE_PORT_DOWN,
+	URXE_PORT_INIT,
+	URXE_PORT_ARMED,
+	URXE_PORT_ACTIVE
+};
 /* A path in one word: its state | number of changes << 3. */
 #define URXE_PATH(state, changes) ((uint32_t)(state) | (uint32_t)(changes) << 3)
 #define URXE_PATH_STATE(word) ((word)&7)
@@ -224,6 +231,10 @@ struct urxe_mcast_grp {
 	_Atomic uint32_t joined; /* sum of joins */
 	/* InfiniBand: joins of each port at the subnet administrator */
 	_Atomic uint32_t joins[URXE_MAX_HCA];
+	/* bits of the ports that have joined by MADs; those that receive */
+	_Atomic uint32_t by_mad, by_mad_receives;
+	uint32_t qkey; /* of the join that made the group; pkey as well */
+	uint16_t pkey;
 	_Atomic uint32_t qpn[URXE_MAX_MCAST_ATTACH];
 };
 
@@ -277,6 +288,8 @@ struct urxe_hca {
 	struct urxe_subnet subnet;
 	struct urxe_profile profile; /* constant; profile_copy() */
 	_Atomic uint64_t counter[URXE_CNT_COUNT];
+	/* values when performance management cleared them (mad/pma.c) */
+	_Atomic uint64_t cleared[URXE_CNT_COUNT];
 	struct urxe_gid gid[URXE_GID_ROWS];
 };
 
@@ -386,6 +399,8 @@ struct urxe_dev {
 	uint32_t size; /* sizeof(struct urxe_dev) of the creator */
 	/* number of devices in hca[], constant; dev_hcas() */
 	uint32_t hcas;
+	/* 1: a program is the subnet manager, none is built in; constant */
+	uint32_t sm_external;
 	uint64_t procs_ino; /* inode of the file procs */
 	uint64_t dm_bytes; /* size of the DM heap = max_dm_size */
 	char dm_path[256]; /* valid if dm_home is URXE_DM_PATH */
@@ -449,6 +464,9 @@ struct urxe_dev {
 	struct urxe_xrcd_slot xrcd[URXE_MAX_XRCD]; /* under lock */
 	struct urxe_call call[URXE_MAX_CALLS]; /* for urxe why */
 	struct urxe_dm_slot dm[URXE_MAX_DM]; /* sparse: see dm_high */
+	/* these have memory only if a device is an InfiniBand device */
+	alignas(URXE_PAGE) struct urxe_switch ib_switch;
+	struct urxe_umad umad[URXE_MAX_UMAD];
 };
 
 static inline uint32_t dev_hcas(const struct urxe_dev *dev)
@@ -477,12 +495,17 @@ static inline uint32_t hca_index(const struct urxe_dev *dev,
 }
 
 /* Value of enum ibv_port_cap_flags, which sysfs shows as well */
+#define URXE_PORT_SYS_IMAGE_GUID (1u << 11)
+#define URXE_PORT_EXTENDED_SPEEDS (1u << 14)
 #define URXE_PORT_CM_SUP (1u << 16)
+#define URXE_PORT_CLIENT_REREGISTER (1u << 25)
 #define URXE_PORT_IP_BASED_GIDS (1u << 26)
 static inline uint32_t port_caps(const struct urxe_hca *hca)
 {
-	return URXE_PORT_CM_SUP |
-	       (hca->infiniband ? 0 : URXE_PORT_IP_BASED_GIDS);
+	return hca->infiniband ? URXE_PORT_CM_SUP | URXE_PORT_SYS_IMAGE_GUID |
+					 URXE_PORT_EXTENDED_SPEEDS |
+					 URXE_PORT_CLIENT_REREGISTER :
+				 URXE_PORT_CM_SUP | URXE_PORT_IP_BASED_GIDS;
 }
 
 /* The length of the P_Key table. */

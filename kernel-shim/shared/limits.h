@@ -83,9 +83,12 @@ enum urxe_obj {
  * character devices, and attributes that cannot be read.
  */
 #define CM_FIFO_MODE (S_IFIFO | 01600)
+#define UMAD_FIFO_MODE (S_IFIFO | 03600)
 #define TREE_CDEV_MODE (S_IFREG | 01600)
 #define TREE_CDEV_SIZE 0x7570 /* + number of the device */
 #define TREE_CM_SIZE 0x7579 /* /dev/infiniband/rdma_cm */
+#define TREE_UMAD_SIZE 0x7580 /* + number of the device */
+#define TREE_ISSM_SIZE 0x7588 /* + number of the device */
 /* attribute of an empty GID slot: read fails */
 #define TREE_EINVAL_MODE (S_IFREG | 01400)
 #define URXE_ARENA_NAME "ctx/%u.%u" /* slot, generation */

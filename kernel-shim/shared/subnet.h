@@ -28,6 +28,9 @@ struct urxe_subnet {
  */
 #define SUBNET_TIMEOUT 18
 
+/* The default prefix of a subnet, fe80:: */
+#define SUBNET_PREFIX 0xfe80000000000000ull
+
 /* A full member of the default partition */
 #define PKEY_DEFAULT 0xffffu
 #define PKEY_FULL 0x8000u

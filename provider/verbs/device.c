@@ -207,15 +207,6 @@ int urxe_query_port_speed(struct ibv_context *ctx, uint32_t port,
 	return 0;
 }
 
-/* Read a violation counter: 16 bits, saturating (IB 14.2.5.6). */
-static uint32_t violations(const struct urxe_context *ctx,
-			   enum urxe_counter which)
-{
-	const uint64_t n = counter_read(ctx->fabric->dev, ctx->device, which);
-
-	return n < 0xffff ? (uint32_t)n : 0xffff;
-}
-
 /* What InfiniBand has in place of Ethernet addresses. */
 static void port_fill_subnet(const struct urxe_hca *hca,
 			     struct ibv_port_attr *attr)
@@ -243,20 +234,21 @@ int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 	 * libibverbs passes a zeroed struct of its own size; set the members
 	 * that all releases have
 	 */
-	attr->state = state == URXE_PORT_ACTIVE ? IBV_PORT_ACTIVE :
-						  IBV_PORT_DOWN;
+	attr->state = state <= URXE_PORT_ACTIVE ? state : IBV_PORT_DOWN;
 	attr->max_mtu = profile_mtu(profile_limit(ctx, max_mtu));
 	attr->active_mtu = profile_mtu(profile_limit(ctx, active_mtu));
 	attr->gid_tbl_len = (int)gid_table_len(ctx->hca);
 	attr->port_cap_flags = port_caps(ctx->hca);
 	attr->max_msg_sz = (uint32_t)profile_limit(ctx, max_msg_sz);
-	attr->bad_pkey_cntr = violations(ctx, URXE_CNT_BAD_PKEY);
-	attr->qkey_viol_cntr = violations(ctx, URXE_CNT_BAD_QKEY);
+	attr->bad_pkey_cntr = port_violations(ctx->fabric->dev, ctx->device,
+					      URXE_CNT_BAD_PKEY);
+	attr->qkey_viol_cntr = port_violations(ctx->fabric->dev, ctx->device,
+					       URXE_CNT_BAD_QKEY);
 	attr->pkey_tbl_len = (uint16_t)port_pkeys(ctx->hca);
 	attr->max_vl_num = (uint8_t)profile_limit(ctx, max_vl_num);
 	attr->active_width = (uint8_t)profile_limit(ctx, active_width);
 	attr->active_speed = (uint8_t)profile_limit(ctx, active_speed);
-	attr->phys_state = state == URXE_PORT_ACTIVE ? 5 : 3;
+	attr->phys_state = attr->state > IBV_PORT_DOWN ? 5 : 3;
 	if (ctx->hca->infiniband) {
 		port_fill_subnet(ctx->hca, attr);
 		return 0;

@@ -62,11 +62,14 @@ static const struct command_option options[] = {
 static int cmd_env(int argc, char **argv)
 {
 	static const char *const names[] = {
-		"LD_PRELOAD",	      "URXE_FABRIC",	"URXE_PROVIDER_DIR",
-		"URXE_HOST_DEVICES",  "URXE_DIR",	"ASAN_OPTIONS",
-		"TSAN_OPTIONS",	      "URXE_ADVERSARY", "URXE_TRACE",
-		"URXE_TRACE_PAYLOAD", "URXE_ADOPT",	"URXE_WIRE",
-		"URXE_DEVICES",	      "URXE_PROFILE",	"URXE_LINK_LAYER",
+		"LD_PRELOAD",	     "URXE_FABRIC",
+		"URXE_PROVIDER_DIR", "URXE_HOST_DEVICES",
+		"URXE_DIR",	     "ASAN_OPTIONS",
+		"TSAN_OPTIONS",	     "URXE_ADVERSARY",
+		"URXE_TRACE",	     "URXE_TRACE_PAYLOAD",
+		"URXE_ADOPT",	     "URXE_WIRE",
+		"URXE_DEVICES",	     "URXE_PROFILE",
+		"URXE_LINK_LAYER",   "URXE_SM",
 	};
 	void (*print)(const char *name, const char *value) = print_sh;
 	struct device_options device = { 0 };

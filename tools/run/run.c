@@ -200,7 +200,8 @@ static int check_wire(const struct urxe_fabric *f)
 static int check_devices(const char *dir)
 {
 	const bool profiles = env_is_set("URXE_PROFILE");
-	const bool layers = env_is_set("URXE_LINK_LAYER");
+	const bool layers = env_is_set("URXE_LINK_LAYER") ||
+			    env_is_set("URXE_SM");
 	struct urxe_fabric *f;
 	uint32_t want, infiniband;
 	int ret;
@@ -220,7 +221,9 @@ static int check_devices(const char *dir)
 	ret = fabric_open(dir, want || profiles || layers, &f);
 	if (ret && *fabric_why() && (profiles || layers))
 		return fail(1, "%s: %s",
-			    profiles ? "--profile" : "--link-layer",
+			    profiles			  ? "--profile" :
+			    env_is_set("URXE_LINK_LAYER") ? "--link-layer" :
+							    "--sm",
 			    fabric_why());
 	if (want && ret == -EINVAL)
 		return fail(1, "--devices %u: %s", want, fabric_why());

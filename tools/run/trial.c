@@ -478,6 +478,9 @@ int trial_option(struct trial *t, struct device_options *device,
 	case 'L':
 		setenv("URXE_LINK_LAYER", value, 1);
 		return TRIAL_CHOSEN;
+	case 'S':
+		setenv("URXE_SM", value, 1);
+		return TRIAL_CHOSEN;
 	case 'N':
 		return set_profiles(t, value);
 	case 'f':

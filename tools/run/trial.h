@@ -23,6 +23,8 @@
 	  "COMMAND once with each", "$URXE_PROFILE or none" },		\
 	{ 'L', "link-layer", "ethernet|infiniband[,...]", "link layer of the " \
 	  "devices of a fabric that is created", "$URXE_LINK_LAYER or ethernet" }, \
+	{ 'S', "sm", "builtin|external", "subnet manager of InfiniBand; external: " \
+	  "a program such as OpenSM", "$URXE_SM or builtin" },		\
 	{ 'f', "fabric", "NAME", "programs in the same fabric reach each " \
 	  "other; it is created if needed", "$URXE_FABRIC or default" },	\
 	{ 'H', "with-host-devices", NULL, "show the RDMA devices of the host " \

@@ -124,8 +124,7 @@ static int port_get(struct nl_request *r)
 	const struct urxe_hca *hca = &r->f->dev->hca[r->device];
 	struct nl_msg *m;
 	struct urxe_gid g;
-	uint32_t port;
-	bool up;
+	uint32_t port, state;
 	int bad;
 
 	if (!nl_is_dump(r) &&
@@ -134,13 +133,13 @@ static int port_get(struct nl_request *r)
 	m = nl_reply_new(r, RDMA_NLDEV_CMD_PORT_GET);
 	if (!m)
 		return -ENOMEM;
-	up = hca_is_up(hca);
+	state = load_acquire(&hca->port_state);
 	bad = nldev_put_name(m, r->device);
 	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
-	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_STATE,
-				up ? URXE_PORT_ACTIVE : URXE_PORT_DOWN);
+	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_STATE, (uint8_t)state);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_PHYS_STATE,
-				up ? PHYS_LINK_UP : PHYS_DISABLED);
+				state > URXE_PORT_DOWN ? PHYS_LINK_UP :
+							 PHYS_DISABLED);
 	if (hca->infiniband) {
 		bad |= port_put_subnet(hca, m);
 	} else if (fabric_main_gid(hca, &g)) {

@@ -117,20 +117,21 @@ static void tree_write_net(struct urxe_fabric *f, int tree, uint32_t k)
 
 /*
  * Return the generation of the GIDs << 32 | number of changes of LIDs and
- * P_Keys << 8 | a bit for each port that is up.
+ * P_Keys << 24 | the states of the ports, 3 bits each.
  */
 static uint64_t tree_state(const struct urxe_fabric *f)
 {
 	const struct urxe_hca *hca = f->dev->hca;
-	uint64_t up = 0;
+	uint64_t states = 0;
 	uint32_t k, changes = 0;
 
 	for (k = 0; k < f->hcas; k++) {
-		up |= (uint64_t)hca_is_up(&hca[k]) << k;
+		states |= (uint64_t)(load_acquire(&hca[k].port_state) & 7)
+			  << 3 * k;
 		changes += load_acquire(&hca[k].subnet.gen);
 	}
 	return (uint64_t)load_acquire(&hca[0].gid_gen) << 32 |
-	       (uint64_t)(changes & 0xffffff) << 8 | up;
+	       (uint64_t)(changes & 0xff) << 24 | states;
 }
 
 static void stamp_text(uint64_t state, char text[32])
@@ -170,12 +171,18 @@ static void tree_write_subnet(const struct urxe_hca *hca, int dirfd, uint32_t k)
 	}
 }
 
-static void tree_write_port(int dirfd, uint32_t k, bool up)
+static void tree_write_port(int dirfd, uint32_t k, uint32_t state)
 {
+	static const char *const texts[] = { "0: NOP\n", "1: DOWN\n",
+					     "2: INIT\n", "3: ARMED\n",
+					     "4: ACTIVE\n" };
+
 	tree_put_of(dirfd, k, TREE_PORT "state",
-		    up ? "4: ACTIVE\n" : "1: DOWN\n", 0444);
+		    texts[state <= URXE_PORT_ACTIVE ? state : URXE_PORT_DOWN],
+		    0444);
 	tree_put_of(dirfd, k, TREE_PORT "phys_state",
-		    up ? "5: LinkUp\n" : "3: Disabled\n", 0444);
+		    state > URXE_PORT_DOWN ? "5: LinkUp\n" : "3: Disabled\n",
+		    0444);
 }
 
 void tree_write_gids(struct urxe_fabric *f, int dirfd, bool all)
@@ -191,7 +198,7 @@ void tree_write_gids(struct urxe_fabric *f, int dirfd, bool all)
 		for (i = 0; i < gid_table_len(&f->dev->hca[k]) && (all || !k);
 		     i++)
 			tree_write_gid(f, dirfd, k, i);
-		tree_write_port(dirfd, k, state >> k & 1);
+		tree_write_port(dirfd, k, state >> 3 * k & 7);
 		if (all || f->dev->hca[k].infiniband)
 			tree_write_subnet(&f->dev->hca[k], dirfd, k);
 		if (all || !k)

@@ -23,7 +23,7 @@
 #include "fabric/profile.h"
 #include "tree.h"
 
-#define TREE_VERSION "7\n" /* increment when files change */
+#define TREE_VERSION "8\n" /* increment when files change */
 #define VERSION_FILE "sys/version"
 #define ASIDE "tree." /* temporary directory: + process id + thread */
 
@@ -55,6 +55,29 @@ static const struct tree_file device_files[] = {
 	{ TREE_IBDEV "/node_desc", "urxe: RDMA in user space\n" },
 	{ TREE_IBDEV "/node_type", "1: CA\n" },
 	{ TREE_IBDEV "/uevent", "NAME=" TREE_DEVICE "\n" },
+	{ NULL, NULL },
+};
+
+/* Those of each InfiniBand device. */
+static const struct tree_file infiniband_files[] = {
+	{ TREE_UMAD "/dev", "231:5#\n" },
+	{ TREE_UMAD "/ibdev", TREE_DEVICE "\n" },
+	{ TREE_UMAD "/port", "1\n" },
+	{ TREE_ISSM "/dev", "231:5#\n" },
+	{ TREE_ISSM "/ibdev", TREE_DEVICE "\n" },
+	{ TREE_ISSM "/port", "1\n" },
+	{ NULL, NULL },
+};
+
+static const struct tree_file infiniband_links[] = {
+	{ "sys/class/infiniband_mad/" TREE_UMAD_NAME,
+	  CLASS_TO_PCI "/infiniband_mad/" TREE_UMAD_NAME },
+	{ "sys/class/infiniband_mad/" TREE_ISSM_NAME,
+	  CLASS_TO_PCI "/infiniband_mad/" TREE_ISSM_NAME },
+	{ TREE_UMAD "/subsystem", "../../../../../class/infiniband_mad" },
+	{ TREE_ISSM "/subsystem", "../../../../../class/infiniband_mad" },
+	{ TREE_UMAD "/device", "../../../" TREE_PCI_NAME },
+	{ TREE_ISSM "/device", "../../../" TREE_PCI_NAME },
 	{ NULL, NULL },
 };
 
@@ -255,6 +278,26 @@ static int tree_make_links(int dirfd, const struct tree_file *list, uint32_t k)
 	return 0;
 }
 
+/* The devices for MADs, and the name of the node. */
+static int tree_fill_infiniband(int dirfd, uint32_t k)
+{
+	char path[64], text[65];
+	int ret = tree_make_files(dirfd, infiniband_files, k);
+
+	subnet_node_name(text, (int)k);
+	strcat(text, "\n");
+	if (!ret)
+		ret = tree_put_of(dirfd, k, TREE_IBDEV "/node_desc", text,
+				  0644);
+	tree_expand(path, sizeof(path), "dev/infiniband/" TREE_UMAD_NAME, k);
+	if (!ret)
+		ret = tree_make_cdev(dirfd, path, TREE_UMAD_SIZE + (off_t)k);
+	tree_expand(path, sizeof(path), "dev/infiniband/" TREE_ISSM_NAME, k);
+	if (!ret)
+		ret = tree_make_cdev(dirfd, path, TREE_ISSM_SIZE + (off_t)k);
+	return ret ? ret : tree_make_links(dirfd, infiniband_links, k);
+}
+
 static int tree_fill_device(struct urxe_fabric *f, int dirfd, uint32_t k)
 {
 	char cdev[64];
@@ -272,7 +315,11 @@ static int tree_fill_device(struct urxe_fabric *f, int dirfd, uint32_t k)
 		ret = tree_make_counters(dirfd, k);
 	if (!ret)
 		ret = tree_make_cdev(dirfd, cdev, TREE_CDEV_SIZE + (off_t)k);
-	return ret ? ret : tree_make_links(dirfd, device_links, k);
+	if (!ret)
+		ret = tree_make_links(dirfd, device_links, k);
+	if (!ret && f->dev->hca[k].infiniband)
+		ret = tree_fill_infiniband(dirfd, k);
+	return ret;
 }
 
 static int tree_fill(struct urxe_fabric *f, int dirfd)

@@ -28,6 +28,8 @@
 #define TREE_DEVICE URXE_DEVICE_NAME "#"
 #define TREE_UVERBS_NAME URXE_UVERBS_NAME "100#"
 #define TREE_DEV_NUMBER "231:6000#"
+#define TREE_UMAD_NAME "umad5#" /* libibumad finds numbers below 64 */
+#define TREE_ISSM_NAME "issm5#"
 static_assert(URXE_MAX_HCA <= 10 && URXE_DEV_INDEX == 1000 &&
 		      URXE_DEV_MAJOR == 231 && URXE_DEV_MINOR == 60000,
 	      "the names above are those of each device");
@@ -39,6 +41,8 @@ static_assert(URXE_MAX_HCA <= 10 && URXE_DEV_INDEX == 1000 &&
 #define TREE_IBDEV TREE_PCI "/infiniband/" TREE_DEVICE
 #define TREE_UVERBS TREE_PCI "/infiniband_verbs/" TREE_UVERBS_NAME
 #define TREE_PORT TREE_IBDEV "/ports/1/"
+#define TREE_UMAD TREE_PCI "/infiniband_mad/" TREE_UMAD_NAME
+#define TREE_ISSM TREE_PCI "/infiniband_mad/" TREE_ISSM_NAME
 
 /*
  * Build the tree, if it does not exist or has another version.  0, or -errno;

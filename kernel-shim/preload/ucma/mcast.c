@@ -63,16 +63,24 @@ static void mcast_group_mgid(const struct cm *cm, const struct cm_id *id,
 }
 
 /* InfiniBand: the MGID of the group, and the join of the port. */
-static int mcast_join_subnet(struct cm *cm, const struct cm_id *id,
+static int mcast_join_subnet(struct cm *cm, struct cm_id *id,
 			     const union cm_addr *a, struct cm_mc *mc,
 			     bool receives, uint8_t gid[16])
 {
+	struct mcast_join join = {
+		.mgid = gid,
+		.device = id->device,
+		.receives = receives,
+		.pkey = cm_pkey(cm, id),
+	};
 	int ret;
 
 	if (!cm_is_infiniband(cm, id))
 		return 0;
+	cm_set_qkey(id, 0);
+	join.qkey = id->qkey;
 	mcast_group_mgid(cm, id, a, gid);
-	ret = mcast_port_join(cm->f, gid, id->device, receives);
+	ret = mcast_port_join(cm->f, &join);
 	if (ret < 0)
 		return ret;
 	mc->mlid = (uint16_t)ret;

@@ -3,7 +3,8 @@
  * Wrappers of functions on descriptors:
  *
  *	ioctl			verbs on a context (preload/uverbs.h), and
- *				the provider's event tags (shared/event_tag.h)
+ *				the provider's event tags (shared/event_tag.h),
+ *				agents of umad devices (preload/umad/umad.h)
  *	socket, send,		requests on a NETLINK_RDMA socket
  *	sendto, sendmsg		(preload/netlink)
  *	inotify_add_watch	libibverbs' wait for a device (special.h)
@@ -12,6 +13,7 @@
  */
 #define _GNU_SOURCE
 #include <linux/netlink.h>
+#include <rdma/ib_user_mad.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdarg.h>
 #include <string.h>
@@ -20,6 +22,7 @@
 
 #include "preload/event.h"
 #include "preload/netlink/netlink.h"
+#include "preload/umad/umad.h"
 #include "preload/uverbs.h"
 #include "special.h"
 #include "wrap.h"
@@ -50,6 +53,9 @@ WRAP(int, ioctl, (int fd, unsigned long request, ...))
 		if (ret <= 0)
 			return ret < 0 ? -1 : 0;
 	}
+	if (load_relaxed(&umad_used) && _IOC_TYPE(request) == IB_IOCTL_MAGIC &&
+	    !shim_inside && umad_ioctl(fd, request, arg, &ret))
+		return ret;
 	return NEXT(ioctl)(fd, request, arg);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Wrapper of read, with which libibverbs reads events from the FIFOs of
- * completion and async channels.  The tag in each record is replaced by the
- * address of the object (shared/event_tag.h).  Any thread may call it, also
- * with a descriptor that is no channel: a channel is recognized by the length
- * of the read and by fstat(2).
+ * completion and async channels, and libibumad MADs (preload/umad/umad.h).  The
+ * tag in each record is replaced by the address of the object
+ * (shared/event_tag.h).  Any thread may call it, also with a descriptor that is
+ * no channel: a channel is recognized by the length of the read and by
+ * fstat(2).
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "preload/event.h"
+#include "preload/umad/umad.h"
 #include "wrap.h"
 
 /* Return the inode of channel @fd; 0: it is none, or @len is no record's. */
@@ -63,6 +65,9 @@ WRAP(ssize_t, read, (int fd, void *buf, size_t len))
 	const uint64_t channel = read_channel(fd, len);
 	ssize_t ret;
 
+	if (load_relaxed(&umad_used) && len >= UMAD_WRITE_MIN && !shim_inside &&
+	    umad_read(fd, buf, len, &ret))
+		return ret;
 	if (!channel)
 		return NEXT(read)(fd, buf, len);
 	pthread_cleanup_push(call_end, read_begin(channel, len));

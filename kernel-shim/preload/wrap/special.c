@@ -10,6 +10,7 @@
 
 #include "preload/shim.h"
 #include "preload/ucma/ucma.h"
+#include "preload/umad/umad.h"
 #include "special.h"
 
 /* The number of the verbs device whose placeholder this is, or -1 */
@@ -19,6 +20,19 @@ static int stat_device(const struct stat *st)
 			       st->st_size < TREE_CDEV_SIZE + URXE_MAX_HCA &&
 			       shim_has_file(st) ?
 		       (int)(st->st_size - TREE_CDEV_SIZE) :
+		       -1;
+}
+
+/*
+ * The number of the device whose umad or issm placeholder this is, by the size
+ * of that of device 0; or -1
+ */
+static int stat_mad(const struct stat *st, off_t first)
+{
+	return st->st_mode == TREE_CDEV_MODE && st->st_size >= first &&
+			       st->st_size < first + URXE_MAX_HCA &&
+			       shim_has_file(st) ?
+		       (int)(st->st_size - first) :
 		       -1;
 }
 
@@ -80,6 +94,22 @@ static int special_open_channel(int flags)
 				   flags);
 }
 
+/* Open a umad or issm device.  Return false if the file is neither. */
+static bool special_open_mad(const struct stat *st, int fd, int flags, int *ret)
+{
+	const int umad = stat_mad(st, TREE_UMAD_SIZE);
+	const int issm = stat_mad(st, TREE_ISSM_SIZE);
+
+	if (umad < 0 && issm < 0)
+		return false;
+	close(fd);
+	fabric_why_clear();
+	*ret = umad < 0 ? umad_open_issm((uint32_t)issm) :
+			  umad_open((uint32_t)umad, flags);
+	*ret = special_open_result(*ret, "cannot open the umad device", flags);
+	return true;
+}
+
 int special_watch(const char *path)
 {
 	int err = open_error;
@@ -109,6 +139,8 @@ int special_open(int fd, int flags)
 	} else if (stat_is_cm(&st)) {
 		close(fd);
 		ret = special_open_channel(flags);
+	} else if (special_open_mad(&st, fd, flags, &ret)) {
+		/* ret is set */
 	} else if (stat_is_unreadable(&st)) {
 		close(fd);
 		/* read(2) of an epoll descriptor is EINVAL, as in sysfs */
@@ -142,6 +174,13 @@ void special_stat(int fd, struct stat *st)
 		st->st_rdev = makedev(URXE_DEV_MAJOR,
 				      URXE_DEV_MINOR + (unsigned int)device);
 		st->st_blocks = 0;
+	} else if (stat_mad(st, TREE_UMAD_SIZE) >= 0 ||
+		   stat_mad(st, TREE_ISSM_SIZE) >= 0) {
+		device = (int)(st->st_size - TREE_UMAD_SIZE);
+		st->st_mode = S_IFCHR | 0666;
+		st->st_rdev = makedev(URXE_DEV_MAJOR,
+				      URXE_UMAD_MINOR + (unsigned int)device);
+		st->st_size = st->st_blocks = 0;
 	} else if (stat_is_cm(st)) {
 		st->st_mode = S_IFCHR | 0666;
 		st->st_rdev = makedev(URXE_CM_MAJOR, URXE_CM_MINOR);

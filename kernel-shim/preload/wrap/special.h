@@ -7,6 +7,7 @@
  *
  *	TREE_CDEV_MODE, TREE_CDEV_SIZE	verbs device; open makes a context
  *	TREE_CDEV_MODE, TREE_CM_SIZE	rdma_cm; open makes a channel
+ *	TREE_CDEV_MODE, TREE_UMAD_SIZE	umad device; TREE_ISSM_SIZE: issm
  *	CM_FIFO_MODE			an event channel of rdma_cm
  *	TREE_EINVAL_MODE, size 0	attribute of an empty GID table entry;
  *					read fails with EINVAL

@@ -139,8 +139,8 @@ static bool ud_ib_is_addressed(const struct urxe_qp *qp,
 	const struct urxe_hca *to = c->peer->hca;
 
 	if (w->ud.qpn == URXE_MCAST_QPN ?
-		    w->dlid == mcast_mlid(dev, w->ud.av.dgid) &&
-			    mcast_port_has(dev, w->dlid, c->peer->device) :
+		    mcast_reaches(dev, w->dlid, w->ud.av.dgid,
+				  c->peer->device) :
 		    port_has_lid(&to->subnet, w->dlid) &&
 			    (!w->ud.av.is_global ||
 			     !memcmp(to->gid[0].raw, w->ud.av.dgid, 16)))
