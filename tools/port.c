@@ -4,6 +4,7 @@
  * plugging its cable does.  urxe port set: change what the subnet manager has
  * assigned to an InfiniBand port.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ static int choose_device(const struct urxe_fabric *f, const char *name)
 
 	if (!name && f->hcas > 1)
 		fail(0,
-		     "the fabric has %u devices; name one of them, as in urxe port down urxe1",
+		     "the fabric has %u devices; name one of them, such as urxe1",
 		     f->hcas);
 	else if (k >= 0 && (uint32_t)k < f->hcas)
 		return k;
@@ -89,7 +90,7 @@ static bool parse_number(const char *text, uint32_t most, uint32_t *out,
 	errno = 0;
 	n = strtoul(text, end, 0);
 	*out = (uint32_t)n;
-	return *end != text && text[0] != '-' && !errno && n <= most;
+	return isdigit((unsigned char)text[0]) && !errno && n <= most;
 }
 
 static bool parse_pkeys(const char *text, struct settings *s)

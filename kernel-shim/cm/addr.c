@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cm.h"
+#include "fabric/profile.h"
 
 size_t cm_addr_size(const union cm_addr *a)
 {
@@ -237,13 +238,38 @@ void cm_path_lids(const struct cm *cm, const struct cm_id *id, uint16_t *slid,
 	*dlid = port_lid(&cm->f->dev->hca[peer].subnet);
 }
 
+uint8_t cm_path_rate(const struct cm *cm, const struct cm_id *id)
+{
+	const int peer = fabric_gid_owner(cm->f->dev, id->dgid);
+	const uint32_t here = rate_of(&hca_of_id(cm, id)->profile);
+	uint32_t there = here;
+
+	if (peer >= 0)
+		there = rate_of(&cm->f->dev->hca[peer].profile);
+	return rate_code(here < there ? here : there);
+}
+
+bool cm_has_path(const struct cm *cm, const struct cm_id *id)
+{
+	const struct urxe_dev *dev = cm->f->dev;
+	const int peer = fabric_gid_owner(dev, id->dgid);
+
+	if (!cm_is_infiniband(cm, id) || peer < 0)
+		return true;
+	return dev->hca[peer].infiniband &&
+	       pkeys_match(port_pkey(&hca_of_id(cm, id)->subnet, 0),
+			   port_pkey(&dev->hca[peer].subnet, 0));
+}
+
 void cm_fill_group_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
 		      const uint8_t gid[16], uint16_t mlid)
 {
 	memcpy(ah->grh.dgid, gid, 16);
 	ah->grh.sgid_index = id->sgid_index;
-	ah->grh.hop_limit = CM_HOP_LIMIT;
-	ah->grh.traffic_class = id->tos;
+	if (!mlid) { /* InfiniBand takes them from the record of the group */
+		ah->grh.hop_limit = CM_HOP_LIMIT;
+		ah->grh.traffic_class = id->tos;
+	}
 	ah->is_global = 1;
 	ah->dlid = mlid;
 	ah->port_num = 1;

@@ -330,6 +330,13 @@ uint16_t cm_pkey(const struct cm *cm, const struct cm_id *id);
 /* The LIDs of the path of an id; 0 if there are none, as on Ethernet. */
 void cm_path_lids(const struct cm *cm, const struct cm_id *id, uint16_t *slid,
 		  uint16_t *dlid);
+/* Rate of the path, that of the slower port, as enum ibv_rate. */
+uint8_t cm_path_rate(const struct cm *cm, const struct cm_id *id);
+/*
+ * Would a subnet administrator have a path?  Not on InfiniBand, if the ports
+ * have no common partition, or the other one is an Ethernet port.
+ */
+bool cm_has_path(const struct cm *cm, const struct cm_id *id);
 /* Fill in the attributes of an AH to a multicast group. */
 void cm_fill_group_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
 		      const uint8_t gid[16], uint16_t mlid);

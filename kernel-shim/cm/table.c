@@ -118,6 +118,23 @@ void cm_unlock(struct cm *cm)
 	robust_unlock(cm->f, &cm->t->lock);
 }
 
+/*
+ * Count the joins of multicast groups again: the process that died may have
+ * joined or left a group, and not entered that in the table.
+ */
+static void mc_recount(struct cm *cm)
+{
+	struct mcast_counts *counts = mcast_counts_new();
+	struct cm_mc *mc;
+
+	if (!counts)
+		return;
+	cm_for_each_mc(cm, mc)
+		if (mc->mlid)
+			mcast_count(counts, mc->mlid, mc->device, mc->receives);
+	mcast_counts_set(cm->f, counts);
+}
+
 void cm_recover(struct cm *cm)
 {
 	struct cm_table *t = cm->t;
@@ -125,6 +142,7 @@ void cm_recover(struct cm *cm)
 	t->chan_low = t->id_low = t->event_low = t->mc_low = 0;
 	t->dying = 1; /* have cm_chan_reap() search for DYING channels */
 	cm_event_rebuild(cm);
+	mc_recount(cm);
 	cm_conn_recover(cm);
 }
 

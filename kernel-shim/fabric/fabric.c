@@ -130,8 +130,11 @@ int fabric_lock(struct urxe_fabric *f)
 {
 	int ret = robust_lock(f, &f->dev->lock, "the device lock");
 
-	if (ret > 0)
+	if (ret > 0) {
 		dm_heap_recover(f);
+		/* the holder may have changed a port, and not its paths */
+		paths_update(f->dev);
+	}
 	return ret < 0 ? ret : 0;
 }
 

@@ -510,6 +510,15 @@ struct mcast_join {
 int mcast_port_join(struct urxe_fabric *f, const struct mcast_join *j);
 void mcast_port_leave(struct urxe_fabric *f, uint16_t mlid, uint32_t k,
 		      bool receives);
+/*
+ * Set the numbers of joins again, from a count of those of rdma_cm; those by
+ * MADs are added.  mcast_counts_set() frees the counts.  NULL: no memory.
+ */
+struct mcast_counts;
+struct mcast_counts *mcast_counts_new(void);
+void mcast_count(struct mcast_counts *c, uint16_t mlid, uint32_t k,
+		 bool receives);
+void mcast_counts_set(struct urxe_fabric *f, struct mcast_counts *c);
 /* Leave a group that port k has joined by a MAD; false: it has not. */
 bool mcast_mad_leave(struct urxe_fabric *f, uint16_t mlid, uint32_t k);
 /* The MLID of a group; 0: no port has joined it. */
@@ -531,7 +540,7 @@ void subnet_node_name(char name[64], int k);
 /*
  * Change LIDs, P_Key table or subnet manager of the port of device k, and
  * raise LID_CHANGE, PKEY_CHANGE or SM_CHANGE.  k -1: of the switch.
- * -EOPNOTSUPP: it is an Ethernet device; -EINVAL, -EADDRINUSE: invalid LIDs, or
+ * -EOPNOTSUPP: it is an Ethernet device; -EINVAL: invalid LIDs, or
  * those of another port; or an error of fabric_lock().
  */
 int subnet_set_lids(struct urxe_fabric *f, int k, uint32_t lid, uint32_t lmc);

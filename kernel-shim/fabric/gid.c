@@ -365,7 +365,8 @@ int fabric_refresh_gids(struct urxe_fabric *f)
 	gid_table_merge(f, &found);
 	gen -= load_relaxed(&f->dev->hca[0].gid_gen);
 	fabric_unlock(f);
-	if (gen)
+	/* addresses are no GIDs on InfiniBand, whose GID does not change */
+	if (gen && !f->dev->hca[0].infiniband)
 		fabric_port_event(f, 0, IBV_EVENT_GID_CHANGE);
 	return 0;
 }

@@ -11,6 +11,7 @@
  * (release), and so the socket owner of the wire rereads the table.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fabric.h"
@@ -223,6 +224,50 @@ void mcast_port_leave(struct urxe_fabric *f, uint16_t mlid, uint32_t k,
 		return;
 	group_discount(mcast_of_mlid(f->dev, mlid), k, receives);
 	fabric_unlock(f);
+}
+
+struct mcast_counts {
+	uint32_t joined[URXE_MAX_MCAST_GRP];
+	uint32_t joins[URXE_MAX_MCAST_GRP][URXE_MAX_HCA];
+};
+
+struct mcast_counts *mcast_counts_new(void)
+{
+	return calloc(1, sizeof(struct mcast_counts));
+}
+
+void mcast_count(struct mcast_counts *c, uint16_t mlid, uint32_t k,
+		 bool receives)
+{
+	const uint32_t i = (mlid - MLID_FIRST) % URXE_MAX_MCAST_GRP;
+
+	c->joined[i]++;
+	c->joins[i][k % URXE_MAX_HCA] += receives;
+}
+
+void mcast_counts_set(struct urxe_fabric *f, struct mcast_counts *c)
+{
+	struct urxe_mcast_grp *g = f->dev->mcast;
+	uint32_t i, k, bit;
+
+	if (!fabric_lock(f)) {
+		for (i = 0; i < URXE_MAX_MCAST_GRP; i++, g++) {
+			for (k = 0; k < URXE_MAX_HCA; k++) {
+				bit = 1u << k;
+				c->joined[i] +=
+					!!(load_relaxed(&g->by_mad) & bit);
+				store_relaxed(
+					&g->joins[k],
+					c->joins[i][k] +
+						!!(load_relaxed(
+							   &g->by_mad_receives) &
+						   bit));
+			}
+			store_release(&g->joined, c->joined[i]);
+		}
+		fabric_unlock(f);
+	}
+	free(c);
 }
 
 bool mcast_mad_leave(struct urxe_fabric *f, uint16_t mlid, uint32_t k)

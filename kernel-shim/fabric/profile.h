@@ -86,6 +86,8 @@ static inline uint8_t profile_mtu(uint64_t bytes)
 
 /* rate.c: the rate of a port, in units of 100 Mb/s, and its line in sysfs. */
 uint32_t rate_of(const struct urxe_profile *p);
+/* The enum ibv_rate of such a rate: the largest that is not above it. */
+uint8_t rate_code(uint32_t rate);
 void rate_print(const struct urxe_profile *p, char *text, size_t room);
 
 /*

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Width and speed of a link (IB 14.2.5.6), as sysfs shows them. */
+#include <infiniband/verbs.h>
 #include <stdio.h>
 
 #include "fabric.h"
@@ -50,4 +51,26 @@ void rate_print(const struct urxe_profile *p, char *text, size_t room)
 		 rate % 10 ? ".5" : "",
 		 rate_lanes(p->value[PROFILE_active_width]),
 		 speeds[rate_speed(p->value[PROFILE_active_speed])].name);
+}
+
+uint8_t rate_code(uint32_t rate)
+{
+	static const struct {
+		uint32_t rate;
+		uint8_t code;
+	} codes[] = {
+		{ 25, IBV_RATE_2_5_GBPS },   { 50, IBV_RATE_5_GBPS },
+		{ 100, IBV_RATE_10_GBPS },   { 200, IBV_RATE_20_GBPS },
+		{ 250, IBV_RATE_25_GBPS },   { 400, IBV_RATE_40_GBPS },
+		{ 500, IBV_RATE_50_GBPS },   { 560, IBV_RATE_56_GBPS },
+		{ 1000, IBV_RATE_100_GBPS }, { 2000, IBV_RATE_200_GBPS },
+		{ 4000, IBV_RATE_400_GBPS },
+	};
+	unsigned int i;
+	uint8_t code = IBV_RATE_2_5_GBPS;
+
+	for (i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+		if (codes[i].rate <= rate)
+			code = codes[i].code;
+	return code;
 }

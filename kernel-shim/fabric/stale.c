@@ -22,9 +22,9 @@
  *
  * The last process that exits removes the fabric (fabric_leave), unless the
  * port was taken down or changed, a state that later processes are to find.
- *Fabrics of processes that were killed, or that exited with the device open,
- *are removed by fabric_sweep(): when a process makes a fabric in the same
- *place, or lacks memory for a context.
+ * Fabrics of processes that were killed, or that exited with the device open,
+ * are removed by fabric_sweep(): when a process makes a fabric in the same
+ * place, or lacks memory for a context.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -323,29 +323,6 @@ static uint16_t find_records(struct query *q, const struct record *r)
 
 /* ------------------------------------------------------- paths */
 
-/* enum ibv_rate of a rate in units of 100 Mb/s */
-static uint8_t rate_code(uint32_t rate)
-{
-	static const struct {
-		uint32_t rate;
-		uint8_t code;
-	} codes[] = {
-		{ 25, IBV_RATE_2_5_GBPS },   { 50, IBV_RATE_5_GBPS },
-		{ 100, IBV_RATE_10_GBPS },   { 200, IBV_RATE_20_GBPS },
-		{ 250, IBV_RATE_25_GBPS },   { 400, IBV_RATE_40_GBPS },
-		{ 500, IBV_RATE_50_GBPS },   { 560, IBV_RATE_56_GBPS },
-		{ 1000, IBV_RATE_100_GBPS }, { 2000, IBV_RATE_200_GBPS },
-		{ 4000, IBV_RATE_400_GBPS },
-	};
-	unsigned int i;
-	uint8_t code = IBV_RATE_2_5_GBPS;
-
-	for (i = 0; i < sizeof(codes) / sizeof(*codes); i++)
-		if (codes[i].rate <= rate)
-			code = codes[i].code;
-	return code;
-}
-
 static uint32_t node_rate(const struct urxe_dev *dev, uint32_t node)
 {
 	return node_is_switch(node) ? UINT32_MAX :

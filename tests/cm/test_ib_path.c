@@ -9,6 +9,8 @@
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "harness.h"
 
@@ -74,6 +76,7 @@ START_TEST(path_record)
 	ck_assert_uint_eq(be16toh(path->dlid), lid_of(l->verbs));
 	ck_assert_uint_ne(path->slid, path->dlid);
 	ck_assert_int_eq(path->hop_limit, 0);
+	ck_assert_int_eq(path->rate, IBV_RATE_200_GBPS);
 	ck_assert_uint_eq(be16toh(path->pkey), 0xffff);
 	ck_assert_uint_eq(path->sgid.raw[0], 0xfe);
 	ck_assert_uint_eq(path->dgid.raw[0], 0xfe);
@@ -93,6 +96,43 @@ START_TEST(path_record)
 	end_id(s, false);
 	end_id(c, true);
 	end_id(l, true);
+}
+END_TEST
+
+static void set_pkeys(const char *device, const char *pkeys)
+{
+	const char *urxe = getenv("URXE");
+	int status;
+	pid_t pid;
+
+	ck_assert_ptr_nonnull(urxe);
+	pid = fork();
+	if (!pid) {
+		execl(urxe, urxe, "port", "set", device, pkeys, (char *)NULL);
+		_exit(127);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+
+/* Ports without a common partition have no path. */
+START_TEST(no_path)
+{
+	struct sockaddr_in from = address(2, 0), to = address(1, 7);
+	struct rdma_cm_id *id = new_id(new_channel(), RDMA_PS_TCP);
+
+	set_pkeys("urxe1", _i ? "pkeys=0x7fff" : "pkeys=0x8001");
+	set_pkeys("urxe2", _i ? "pkeys=0x7fff" : "pkeys=0xffff");
+	ck_ok(rdma_resolve_addr(id, SA(&from), SA(&to), 1000));
+	pass(id->channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_ok(rdma_resolve_route(id, 1000));
+	pass(id->channel, RDMA_CM_EVENT_ROUTE_ERROR, -EINVAL);
+	/* it can be tried again */
+	set_pkeys("urxe1", "pkeys=0xffff");
+	set_pkeys("urxe2", "pkeys=0xffff");
+	ck_ok(rdma_resolve_route(id, 1000));
+	pass(id->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	end_id(id, true);
 }
 END_TEST
 
@@ -168,9 +208,9 @@ static const struct mapping {
 	  UDP_QKEY },
 	{ RDMA_PS_IPOIB, AF_INET, "239.129.2.3", "ff12:401b:ffff::f81:203",
 	  IPOIB_QKEY },
-	{ RDMA_PS_UDP, AF_INET6, "ff15::1:77", "ff15:6001:ffff::1:77",
+	{ RDMA_PS_UDP, AF_INET6, "ff15::1:77", "ff12:6001:ffff::1:77",
 	  UDP_QKEY },
-	{ RDMA_PS_IPOIB, AF_INET6, "ff15::1:77", "ff15:601b:ffff::1:77",
+	{ RDMA_PS_IPOIB, AF_INET6, "ff15::1:77", "ff12:601b:ffff::1:77",
 	  IPOIB_QKEY },
 	{ RDMA_PS_UDP, AF_INET6, "ff12:a01b:fe80::5", "ff12:a01b:fe80::5",
 	  UDP_QKEY },
@@ -361,6 +401,7 @@ int main(void)
 	setenv("URXE_DEVICES", "3", 1);
 	setenv("URXE_LINK_LAYER", "infiniband", 1);
 	add(s, path_record);
+	add_loop(s, no_path, 2);
 	add(s, service);
 	add_loop(s, group, MAPPINGS);
 	add(s, membership);

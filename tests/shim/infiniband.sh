@@ -12,6 +12,8 @@ refused() {
 # the fabric remains between the commands
 export URXE_KEEP=1
 has "must be ethernet or infiniband" refused "$URXE" run --link-layer ib -- true
+has "must be ethernet or infiniband" refused \
+	"$URXE" run --devices 1 --link-layer infiniband,foo -- true
 has "needs an Ethernet device" refused \
 	"$URXE" run --link-layer infiniband --fabric new --wire=lo -- true
 "$URXE" run --devices 3 --link-layer infiniband,infiniband,ethernet -- true ||

@@ -203,11 +203,15 @@ static int check_devices(const char *dir)
 	const bool layers = env_is_set("URXE_LINK_LAYER") ||
 			    env_is_set("URXE_SM");
 	struct urxe_fabric *f;
-	uint32_t want, infiniband;
+	uint32_t want, infiniband, k;
 	int ret;
 
-	if (hcas_by_env(&want) || link_layer_by_env(&infiniband, 0))
+	if (hcas_by_env(&want))
 		return fail(1, "%s", fabric_why());
+	/* each word of the list, then the first one */
+	for (k = URXE_MAX_HCA; k--;)
+		if (link_layer_by_env(&infiniband, k))
+			return fail(1, "%s", fabric_why());
 	if (infiniband && env_is_set("URXE_WIRE"))
 		return fail(
 			1,

@@ -355,6 +355,8 @@ int ucma_route_resolved(struct ucma *u, uint8_t tos, uint32_t flow,
 
 	if (id->cma != CMA_ADDR_RESOLVED)
 		return -EINVAL;
+	if (!cm_has_path(&u->cm, id))
+		return cm_event_post(&u->cm, id, CM_EV_ROUTE_ERROR, -EINVAL);
 	id->cma = CMA_ROUTE_QUERY;
 	ret = cm_event_post(&u->cm, id, CM_EV_ROUTE_RESOLVED, 0);
 	if (ret) {

@@ -33,9 +33,9 @@ static bool gid_is_assigned(const uint8_t gid[16])
 
 /*
  * GID of a group on InfiniBand, as the kernel maps it (RFC 4391, section 4):
- * ff1s:401b:P:: and 28 bits of an IPv4 address, or ff1s:601b:P:: and 80 bits
- * of an IPv6 address; s is the scope (2 for IPv4), P the P_Key.  The port
- * space UDP has 01 in place of 1b.
+ * ff12:401b:P:: and 28 bits of an IPv4 address, or ff12:601b:P:: and 80 bits
+ * of an IPv6 address; P is the P_Key.  The scope, 2, is that of the broadcast
+ * group of the interface.  The port space UDP has 01 in place of 1b.
  */
 static void mcast_group_mgid(const struct cm *cm, const struct cm_id *id,
 			     const union cm_addr *a, uint8_t gid[16])
@@ -49,9 +49,9 @@ static void mcast_group_mgid(const struct cm *cm, const struct cm_id *id,
 		return;
 	memset(gid, 0, 16);
 	gid[0] = 0xff;
-	gid[1] = 0x10 | (v4 ? 2 : raw[1] & 15);
+	gid[1] = 0x12;
 	gid[2] = v4 ? 0x40 : 0x60;
-	gid[3] = id->ps == RDMA_PS_IPOIB ? 0x1b : 0x01;
+	gid[3] = id->ps == RDMA_PS_UDP ? 0x01 : 0x1b;
 	gid[4] = (uint8_t)(pkey >> 8);
 	gid[5] = (uint8_t)pkey;
 	if (v4) {

@@ -403,6 +403,35 @@ START_TEST(pkey_change)
 }
 END_TEST
 
+static void do_second_pkey(struct node *n, void *arg)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .pkey_index = 1 };
+
+	(void)arg;
+	ck_ok(ibv_modify_qp(n->qp, &attr, IBV_QP_STATE));
+	ck_ok(ibv_modify_qp(n->qp, &attr, IBV_QP_PKEY_INDEX));
+	attr.qp_state = IBV_QPS_RTS;
+	ck_ok(ibv_modify_qp(n->qp, &attr, IBV_QP_STATE));
+}
+
+/* pkey_index changes in SQD, at the requester or at the responder. */
+START_TEST(pkey_index_in_sqd)
+{
+	struct opts o = few_retries();
+	struct duo d;
+
+	urxe_port_set("urxe0", "pkeys=0xffff,0x8001");
+	urxe_port_set("urxe1", "pkeys=0xffff,0x8001");
+	open_two(&d, SAME_PROCESS, &o);
+	duo_connect(&d);
+	write_ok(&d, 1);
+	do_second_pkey(_i ? &d.b : &d.a, NULL);
+	write_lost(&d, 2);
+	duo_close(&d);
+	reset_pkeys();
+}
+END_TEST
+
 START_TEST(pkey_index)
 {
 	struct opts o = default_opts();
@@ -652,6 +681,7 @@ int main(void)
 	add(s, sm_change);
 	add_loop(s, pkeys, PARTITIONS);
 	add(s, pkey_change);
+	add_loop(s, pkey_index_in_sqd, 2);
 	add(s, pkey_index);
 	add_loop(s, datagrams, 2);
 	add(s, dropped_datagrams);
