@@ -169,7 +169,8 @@ static int lids_check(struct urxe_dev *dev, int k, uint32_t lid, uint32_t lmc)
 			EINVAL,
 			"LID %u with LMC %u is invalid: an LMC is 0 to %u, and a base LID is 1 to %u and a multiple of 2 to the power LMC",
 			lid, lmc, LMC_MAX, LID_LAST);
-	for (j = -1; j < (int)dev_hcas(dev); j++) {
+	/* an external subnet manager may exchange LIDs, one after the other */
+	for (j = -1; j < (int)dev_hcas(dev) && !dev->sm_external; j++) {
 		s = subnet_of(dev, j);
 		if (j != k && lids_overlap(lid, lmc, load_relaxed(&s->lids)))
 			return fabric_fail(

@@ -26,16 +26,17 @@ static int issm_file(struct urxe_fabric *f, uint32_t k, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-int issm_open(struct urxe_fabric *f, uint32_t k)
+int issm_open(struct urxe_fabric *f, uint32_t k, int flags)
 {
 	struct flock lock = { .l_type = F_WRLCK };
 	int fd = issm_file(f, k, O_RDWR | O_CREAT);
 
 	if (fd < 0)
 		return fd;
-	if (fcntl(fd, F_OFD_SETLK, &lock)) {
+	if (fcntl(fd, flags & O_NONBLOCK ? F_OFD_SETLK : F_OFD_SETLKW, &lock)) {
+		flags = errno == EINTR ? -EINTR : -EAGAIN;
 		close(fd);
-		return -EAGAIN;
+		return flags;
 	}
 	return fd;
 }

@@ -15,6 +15,8 @@
 #include "mad_device.h"
 
 #define DIRECTORY "mad.d"
+#define FIFO_BYTES (1 << 20) /* what the kernel permits without privileges */
+#define VENDOR_LIMIT 0x50 /* no class from here on, but 0x81 */
 #define VENDOR_FIRST 0x30 /* classes whose MADs have an OUI */
 #define VENDOR_LAST 0x4f
 
@@ -104,10 +106,13 @@ static int device_make_fifo(struct urxe_fabric *f, uint32_t index)
 		close(fd);
 		fd = -errno;
 	}
-	if (fd < 0)
+	if (fd < 0) {
 		unlinkat(f->dirfd, name, 0);
-	else
-		u->ino = st.st_ino;
+		return fd;
+	}
+	u->ino = st.st_ino;
+	/* more records; if that is not permitted, as many as fit */
+	fcntl(fd, F_SETPIPE_SZ, FIFO_BYTES);
 	return fd;
 }
 
@@ -130,6 +135,7 @@ int umad_device_open(struct urxe_fabric *f, uint32_t k)
 		u->device = k;
 		u->use_pkey = 0;
 		memset(u->agent, 0, sizeof(u->agent));
+		memset(u->pending, 0, sizeof(u->pending));
 		fd = device_make_fifo(f, i);
 		if (fd >= 0)
 			store_release(&u->used, 1);
@@ -266,6 +272,29 @@ bool umad_find_agent(const struct urxe_dev *dev, uint32_t k, uint32_t qpn,
 	return false;
 }
 
+static bool class_has_rmpp(uint32_t mgmt_class)
+{
+	return mgmt_class == CLASS_SA || mgmt_class == 0x10 ||
+	       mgmt_class == 0x12 || class_is_vendor(mgmt_class);
+}
+
+/* Is that a registration that the kernel refuses, whatever others exist? */
+static bool agent_is_invalid(const struct urxe_mad_agent *a)
+{
+	static const uint8_t none[3];
+	const bool subnet = a->mgmt_class == CLASS_SUBN ||
+			    a->mgmt_class == CLASS_SUBN_DIRECTED;
+
+	if (!a->mgmt_class)
+		return false;
+	return (a->mgmt_class >= VENDOR_LIMIT &&
+		a->mgmt_class != CLASS_SUBN_DIRECTED) ||
+	       subnet != !a->qpn ||
+	       (a->rmpp_version && !class_has_rmpp(a->mgmt_class)) ||
+	       (class_is_vendor(a->mgmt_class) &&
+		!memcmp(a->oui, none, sizeof(none)));
+}
+
 /* Have two agents registered for one method of a class? */
 static bool agents_conflict(const struct urxe_mad_agent *a,
 			    const struct urxe_mad_agent *b)
@@ -301,7 +330,7 @@ int umad_register(struct urxe_fabric *f, uint32_t index,
 {
 	struct urxe_umad *u = &f->dev->umad[index];
 	uint32_t id;
-	int ret = fabric_lock(f);
+	int ret = agent_is_invalid(agent) ? -EINVAL : fabric_lock(f);
 
 	if (ret)
 		return ret;
@@ -324,10 +353,56 @@ int umad_register(struct urxe_fabric *f, uint32_t index,
 
 int umad_unregister(struct urxe_fabric *f, uint32_t index, uint32_t agent)
 {
+	uint64_t tid;
+	uint32_t i;
+
 	if (agent >= URXE_UMAD_AGENTS ||
 	    !exchange_acq_rel(&f->dev->umad[index].agent[agent].used, 0))
 		return -EINVAL;
+	/* its requests end without a report */
+	for (i = 0; i < URXE_UMAD_PENDING; i++) {
+		tid = load_acquire(&f->dev->umad[index].pending[i]);
+		if (tid >> 32 == umad_tid(f->dev, index, agent))
+			umad_pending_end(f->dev, index, tid);
+	}
 	return 0;
+}
+
+/* Replace a TID in one of the slots. */
+static bool pending_swap(struct urxe_dev *dev, uint32_t index, uint64_t from,
+			 uint64_t to)
+{
+	_Atomic uint64_t *slot = dev->umad[index].pending;
+	uint64_t was;
+	uint32_t i;
+
+	for (i = 0; i < URXE_UMAD_PENDING; i++) {
+		was = from;
+		if (load_acquire(&slot[i]) == from &&
+		    cas_seq_cst(&slot[i], &was, to))
+			return true;
+	}
+	return false;
+}
+
+bool umad_pending_add(struct urxe_dev *dev, uint32_t index, uint64_t tid)
+{
+	return pending_swap(dev, index, 0, tid);
+}
+
+bool umad_pending_has(const struct urxe_dev *dev, uint32_t index, uint64_t tid)
+{
+	uint32_t i;
+
+	for (i = 0; i < URXE_UMAD_PENDING; i++)
+		if (load_acquire(&dev->umad[index].pending[i]) == tid)
+			return true;
+	return false;
+}
+
+bool umad_pending_end(struct urxe_dev *dev, uint32_t index, uint64_t tid)
+{
+	return tid && pending_swap(dev, index, tid, 0);
 }
 
 bool umad_of_tid(const struct urxe_dev *dev, uint32_t tid, uint32_t *index,

@@ -13,8 +13,7 @@
  * What is written to the FIFO of a umad device: one MAD, or the head of a
  * longer one, which is in the file mad.d/INDEX.GEN.NUMBER.  The kernel's header
  * has 6 reserved bytes.  While the record is in the FIFO, the first four have
- * the number, and the next one is 1 if the record was read before, into a
- * buffer that was too small.
+ * the number.
  */
 struct umad_record {
 	struct ib_user_mad_hdr hdr;
@@ -22,7 +21,6 @@ struct umad_record {
 };
 static_assert(sizeof(struct umad_record) == 320, "as many as the kernel's");
 #define UMAD_SPOOLED(rec) ((rec)->hdr.reserved)
-#define UMAD_AGAIN(rec) ((rec)->hdr.reserved[4])
 
 /* Open a device of port k: a descriptor, O_CLOEXEC.  -ENOMEM, -errno */
 int umad_device_open(struct urxe_fabric *f, uint32_t k);
@@ -58,12 +56,20 @@ static inline uint32_t umad_tid(const struct urxe_dev *dev, uint32_t index,
 {
 	return (dev->umad[index].gen & 0xffff) << 16 | index << 8 | agent;
 }
+/* Enter a request that waits for an answer.  False: there are too many. */
+bool umad_pending_add(struct urxe_dev *dev, uint32_t index, uint64_t tid);
+bool umad_pending_has(const struct urxe_dev *dev, uint32_t index, uint64_t tid);
+/* End a request.  False: it has ended already, or there is none. */
+bool umad_pending_end(struct urxe_dev *dev, uint32_t index, uint64_t tid);
 /* The agent to which a response belongs.  False: it does not exist. */
 bool umad_of_tid(const struct urxe_dev *dev, uint32_t tid, uint32_t *index,
 		 uint32_t *agent);
 
 /* issm.c: the device whose opener sets the IsSM bit of port k. */
 
-/* A descriptor, O_CLOEXEC.  -EAGAIN: a process has it open; -errno */
-int issm_open(struct urxe_fabric *f, uint32_t k);
+/*
+ * A descriptor, O_CLOEXEC.  If a process has it open, wait, or with O_NONBLOCK
+ * -EAGAIN; -errno
+ */
+int issm_open(struct urxe_fabric *f, uint32_t k, int flags);
 bool issm_is_open(struct urxe_fabric *f, uint32_t k);

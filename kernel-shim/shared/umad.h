@@ -14,6 +14,7 @@
 
 #define URXE_MAX_UMAD 64 /* open umad devices of a fabric */
 #define URXE_UMAD_AGENTS 32 /* of each, as in the kernel */
+#define URXE_UMAD_PENDING 512 /* requests of each without an answer */
 
 /* An agent: MADs that a program has registered for, or sends. */
 struct urxe_mad_agent {
@@ -38,6 +39,13 @@ struct urxe_umad {
 	uint32_t use_pkey; /* 1: the long header, with pkey_index */
 	_Atomic uint32_t spools; /* number of long MADs written for it */
 	struct urxe_mad_agent agent[URXE_UMAD_AGENTS];
+	/*
+	 * TIDs of requests without an answer; 0: a free slot.  The process
+	 * that changes a TID to 0, by compare-and-swap, ends the request: that
+	 * of the sender of the response, which then delivers it, or that of
+	 * the requester, which then reports a timeout.
+	 */
+	_Atomic uint64_t pending[URXE_UMAD_PENDING];
 };
 
 /* The ports of the switch; port k + 1 is that of device k, 0 its own. */

@@ -33,7 +33,8 @@ has "Base lid: 1" run ibstat urxe0
 has "SM lid: 1" run ibstat urxe2
 has SMINFO_MASTER run sminfo
 [ "$(run saquery | grep -c node_guid)" = 4 ] || die "saquery: $(run saquery)"
-has "PathRecord" run saquery -p
+[ "$(run saquery -p --slid 1 --dlid 2 | grep -c PathRecord)" = 1 ] ||
+	die "saquery -p: $(run saquery -p --slid 1 --dlid 2)"
 lid=$(run cat /sys/class/infiniband/urxe2/ports/1/lid)
 has "To ca" run ibtracert 1 "$((lid))"
 

@@ -63,7 +63,6 @@ static const struct tree_file infiniband_files[] = {
 	{ TREE_UMAD "/dev", "231:5#\n" },
 	{ TREE_UMAD "/ibdev", TREE_DEVICE "\n" },
 	{ TREE_UMAD "/port", "1\n" },
-	{ TREE_ISSM "/dev", "231:5#\n" },
 	{ TREE_ISSM "/ibdev", TREE_DEVICE "\n" },
 	{ TREE_ISSM "/port", "1\n" },
 	{ NULL, NULL },
@@ -284,6 +283,10 @@ static int tree_fill_infiniband(int dirfd, uint32_t k)
 	char path[64], text[65];
 	int ret = tree_make_files(dirfd, infiniband_files, k);
 
+	snprintf(text, sizeof(text), "231:%u\n",
+		 URXE_UMAD_MINOR + URXE_MAX_HCA + k);
+	if (!ret)
+		ret = tree_put_of(dirfd, k, TREE_ISSM "/dev", text, 0444);
 	subnet_node_name(text, (int)k);
 	strcat(text, "\n");
 	if (!ret)

@@ -38,8 +38,3 @@ bool umad_transmit(const struct umad_send *s);
  */
 /* Add a request; -ENOMEM, or the thread for timeouts cannot be started. */
 int pending_add(const struct umad_send *s);
-/*
- * Remove the request that a response belongs to.  False: there is none, it
- * has timed out.
- */
-bool pending_remove(uint32_t index, uint64_t tid);

@@ -5,9 +5,10 @@
  * returns a request to its sender after its last timeout (IB 13.4.6.3; as the
  * kernel, with status ETIMEDOUT).  It exits when there are none.
  *
- * `lock` protects the list.  It is not held while a MAD is sent or returned.
- * A child of fork() begins with an empty list: the requests belong to the
- * parent, whose thread continues.
+ * `lock` protects the list.  It is not held while a MAD is sent.  Whether a
+ * request has an answer is in shared memory (struct urxe_umad.pending), since
+ * a response comes from another process.  A child of fork() begins with an
+ * empty list: the requests belong to the parent, whose thread continues.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -22,6 +23,7 @@
 #define MS 1000000ull
 #define SECOND (1000 * MS)
 #define ENTRIES_MAX 65536
+#define MAD_HEADER_BYTES 24 /* what a timeout returns of a request */
 
 struct pending {
 	struct pending *next;
@@ -35,23 +37,38 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct pending *first;
 static uint32_t entries;
-static pid_t owner; /* of the list; of the thread, if `runs` */
-static bool runs;
+static bool runs; /* the thread */
+static pthread_once_t begun = PTHREAD_ONCE_INIT;
 
-/* With the lock held: after a fork, forget the list of the parent. */
-static void check_owner(void)
+static void pending_before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void pending_after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* In the child, the requests and the thread are those of the parent. */
+static void pending_in_child(void)
 {
 	struct pending *p;
 
-	if (owner == getpid())
-		return;
+	pthread_mutex_init(&lock, NULL);
+	pthread_cond_init(&changed, NULL);
 	while ((p = first)) {
 		first = p->next;
 		free(p);
 	}
 	entries = 0;
 	runs = false;
-	owner = getpid();
+}
+
+static void pending_begin(void)
+{
+	pthread_atfork(pending_before_fork, pending_after_fork,
+		       pending_in_child);
 }
 
 /* With the lock held: remove and return a request whose time has passed. */
@@ -80,13 +97,28 @@ static void put(struct pending *p)
 	entries++;
 }
 
-static void give_back(struct pending *p)
+/*
+ * With the lock held: report the timeout of a request to its sender, unless a
+ * response has ended it.  If there is no room, later.
+ */
+static void give_back(struct pending *p, uint64_t now)
 {
+	struct urxe_dev *dev = p->send.umad.f->dev;
 	struct umad_record rec = p->send.rec;
+	const uint32_t index = p->send.umad.index;
 
+	if (!umad_pending_end(dev, index, p->tid)) {
+		free(p);
+		return;
+	}
 	rec.hdr.status = ETIMEDOUT;
-	umad_device_put(p->send.umad.f, p->send.umad.index, &rec, p->send.mad,
-			p->send.len);
+	if (umad_device_put(p->send.umad.f, index, &rec, p->send.mad,
+			    MAD_HEADER_BYTES) == -EAGAIN &&
+	    umad_pending_add(dev, index, p->tid)) {
+		p->deadline = now + 10 * MS;
+		put(p);
+		return;
+	}
 	free(p);
 }
 
@@ -99,10 +131,9 @@ static void expire(struct pending *p, uint64_t now)
 	struct umad_send send;
 	uint8_t *copy;
 
-	if (!p->retries) {
-		pthread_mutex_unlock(&lock);
-		give_back(p);
-		pthread_mutex_lock(&lock);
+	if (!p->retries || !umad_pending_has(p->send.umad.f->dev,
+					     p->send.umad.index, p->tid)) {
+		give_back(p, now);
 		return;
 	}
 	p->retries--;
@@ -163,17 +194,19 @@ int pending_add(const struct umad_send *s)
 	*p = (struct pending){ .send = *s, .retries = s->rec.hdr.retries };
 	memcpy(p->mad, s->mad, s->len);
 	/* with the TID of the agent, which is in the record */
-	memcpy(p->mad, s->rec.mad, 24);
+	memcpy(p->mad, s->rec.mad, MAD_HEADER_BYTES);
 	p->send.mad = p->mad;
 	p->tid = attr_get(s->rec.mad, ATTR_MAD_tid);
 	p->deadline = clock_now() + s->rec.hdr.timeout_ms * MS;
+	pthread_once(&begun, pending_begin);
 	pthread_mutex_lock(&lock);
-	check_owner();
-	if (entries >= ENTRIES_MAX)
+	if (entries >= ENTRIES_MAX ||
+	    !umad_pending_add(s->umad.f->dev, s->umad.index, p->tid))
 		ret = -ENOMEM;
 	else if (!runs && !thread_start(NULL, pending_main, NULL))
 		ret = -ENOMEM;
 	if (ret) {
+		umad_pending_end(s->umad.f->dev, s->umad.index, p->tid);
 		free(p);
 	} else {
 		runs = true;
@@ -182,22 +215,4 @@ int pending_add(const struct umad_send *s)
 	}
 	pthread_mutex_unlock(&lock);
 	return ret;
-}
-
-bool pending_remove(uint32_t index, uint64_t tid)
-{
-	struct pending **at, *p;
-
-	pthread_mutex_lock(&lock);
-	check_owner();
-	for (at = &first; (p = *at); at = &p->next)
-		if (p->tid == tid && p->send.umad.index == index)
-			break;
-	if (p) {
-		*at = p->next;
-		entries--;
-	}
-	pthread_mutex_unlock(&lock);
-	free(p);
-	return p;
 }

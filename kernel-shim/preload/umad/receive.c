@@ -43,47 +43,46 @@ static ssize_t record_copy(const struct umad *u, struct umad_record *rec,
 	return ret ? ret : (ssize_t)(u->header + len);
 }
 
-/* Is it a response to a request that has timed out? */
-static bool record_is_late(const struct umad *u, const struct umad_record *rec)
+/* The next record; `next` is called as if by the program: it may wait. */
+static ssize_t record_next(const struct umad *u, int fd,
+			   struct umad_record *rec, size_t count,
+			   ssize_t (*next)(int fd, void *buf, size_t len))
 {
-	return !rec->hdr.status && !UMAD_AGAIN(rec) &&
-	       attr_get(rec->mad, ATTR_MAD_response) &&
-	       !pending_remove(u->index, attr_get(rec->mad, ATTR_MAD_tid));
-}
-
-static ssize_t umad_do_read(const struct umad *u, int fd, uint8_t *buf,
-			    size_t count)
-{
-	struct umad_record rec;
 	ssize_t n;
 
-	if (count < u->header)
-		return -EINVAL;
-	do {
-		n = read(fd, &rec, sizeof(rec));
-		if (n != sizeof(rec))
-			return n < 0 ? -errno : -EIO;
-	} while (record_is_late(u, &rec));
-	n = record_copy(u, &rec, buf, count);
-	/* it stays in the queue if the buffer is too small */
-	UMAD_AGAIN(&rec) = 1;
-	if ((n == -EINVAL || n == -ENOSPC) &&
-	    write(fd, &rec, sizeof(rec)) != sizeof(rec))
-		return -EIO;
+	if (count < u->header) {
+		errno = EINVAL;
+		return -1;
+	}
+	n = next(fd, rec, sizeof(*rec));
+	if (n >= 0 && n != sizeof(*rec)) {
+		errno = EIO;
+		n = -1;
+	}
 	return n;
 }
 
-bool umad_read(int fd, void *buf, size_t len, ssize_t *ret)
+bool umad_read(int fd, void *buf, size_t len,
+	       ssize_t (*next)(int fd, void *buf, size_t len), ssize_t *ret)
 {
-	const int saved = shim_enter();
+	int saved = shim_enter();
+	struct umad_record rec;
 	struct umad u;
+	const bool ours = umad_of_fd(fd, &u);
 	ssize_t n;
 
-	if (!umad_of_fd(fd, &u)) {
-		shim_leave(saved);
+	shim_leave(saved);
+	if (!ours)
 		return false;
-	}
-	n = umad_do_read(&u, fd, buf, len);
+	*ret = record_next(&u, fd, &rec, len, next);
+	if (*ret < 0)
+		return true;
+	saved = shim_enter();
+	n = record_copy(&u, &rec, buf, len);
+	/* it stays in the queue if the buffer is too small */
+	if ((n == -EINVAL || n == -ENOSPC) &&
+	    write(fd, &rec, sizeof(rec)) != sizeof(rec))
+		n = -EIO;
 	shim_leave(n < 0 ? (int)-n : saved);
 	*ret = n < 0 ? -1 : n;
 	return true;

@@ -94,18 +94,26 @@ static void record_from(struct umad_record *rec, uint32_t agent, uint16_t lid,
 	rec->hdr.qpn = htobe32(qpn);
 }
 
-/* Return a response to the agent that its TID names. */
+/*
+ * Return a response to the agent that its TID names, of the device of node k.
+ * It is dropped if the request has ended, by a response or by its timeout.
+ */
 static void deliver_response(struct urxe_fabric *f, const uint8_t *mad,
-			     size_t len, uint16_t from)
+			     size_t len, uint16_t from, int k)
 {
+	const uint64_t tid = attr_get(mad, ATTR_MAD_tid);
+	const uint32_t qpn = mad_is_subnet(mad) ? 0 : 1;
 	uint32_t index, agent;
 	struct umad_record rec;
 
-	if (!umad_of_tid(f->dev, (uint32_t)attr_get(mad, ATTR_MAD_tid_high),
-			 &index, &agent))
+	if (!umad_of_tid(f->dev, (uint32_t)(tid >> 32), &index, &agent) ||
+	    (k >= 0 && f->dev->umad[index].device != (uint32_t)k) ||
+	    !umad_pending_end(f->dev, index, tid))
 		return;
-	record_from(&rec, agent, from, mad_is_subnet(mad) ? 0 : 1);
-	umad_device_put(f, index, &rec, mad, len);
+	record_from(&rec, agent, from, qpn);
+	/* no room: as if it were lost; the request is repeated */
+	if (umad_device_put(f, index, &rec, mad, len) == -EAGAIN)
+		umad_pending_add(f->dev, index, tid);
 }
 
 /* The LID that a receiver sees as the source. */
@@ -130,8 +138,8 @@ static bool deliver_request(const struct umad_send *s, const uint8_t *mad,
 	    !umad_find_agent(f->dev, r->node, qpn, mad, &index, &agent))
 		return false;
 	record_from(&rec, agent, source_lid(f->dev, s->umad.device, mad), qpn);
-	umad_device_put(f, index, &rec, mad, s->len);
-	return true;
+	/* not if no process has the device open any more */
+	return umad_device_put(f, index, &rec, mad, s->len) != -ENXIO;
 }
 
 /*
@@ -185,26 +193,51 @@ static bool transmit_request(const struct umad_send *s)
 		if (!refuse(mad))
 			return false;
 	}
-	deliver_response(f, answer, len, source_lid(f->dev, r.node, mad));
+	deliver_response(f, answer, len, source_lid(f->dev, r.node, mad), -1);
 	if (answer != mad)
 		free(answer);
 	return true;
+}
+
+/*
+ * Send the response of a program: by its LID, or without one back along the
+ * directed route.
+ */
+static void transmit_response(const struct umad_send *s)
+{
+	struct urxe_dev *dev = s->umad.f->dev;
+	const uint32_t k = s->umad.device;
+	struct route r = { 0, 0 };
+	int to = -1;
+
+	if (mad_class(s->rec.mad) != CLASS_SUBN_DIRECTED) {
+		if (!route_by_lid(dev, k, be16toh(s->rec.hdr.lid), &r))
+			return;
+		to = (int)r.node;
+	}
+	deliver_response(s->umad.f, s->mad, s->len,
+			 source_lid(dev, k, s->rec.mad), to);
 }
 
 bool umad_transmit(const struct umad_send *s)
 {
 	if (!mad_is_response(s->rec.mad))
 		return transmit_request(s);
-	deliver_response(
-		s->umad.f, s->mad, s->len,
-		source_lid(s->umad.f->dev, s->umad.device, s->rec.mad));
+	transmit_response(s);
 	return true;
+}
+
+/* Is it an RMPP message, whose length is that of its data? */
+static bool mad_is_rmpp(const struct urxe_mad_agent *agent, const uint8_t *mad)
+{
+	return agent->rmpp_version && attr_get(mad, ATTR_SA_rmpp_flags) & 1;
 }
 
 /* Take the parameters of a write: 0 or -errno. */
 static int send_parse(struct umad_send *s, const uint8_t *buf, size_t len)
 {
 	struct urxe_dev *dev = s->umad.f->dev;
+	const struct urxe_mad_agent *agent;
 	const size_t header = s->umad.header;
 	uint32_t id;
 
@@ -214,16 +247,21 @@ static int send_parse(struct umad_send *s, const uint8_t *buf, size_t len)
 	memcpy(&s->rec.hdr, buf, header);
 	s->mad = buf + header;
 	s->len = len - header;
-	if (s->len < MAD_BYTES_MAX)
-		s->len = MAD_BYTES_MAX;
 	memcpy(s->rec.mad, s->mad,
-	       len - header < MAD_BYTES_MAX ? len - header : MAD_BYTES_MAX);
-	if (len - header < MAD_BYTES_MAX)
-		s->mad = s->rec.mad;
+	       s->len < MAD_BYTES_MAX ? s->len : MAD_BYTES_MAX);
 	id = s->rec.hdr.id;
-	if (id >= URXE_UMAD_AGENTS ||
-	    !load_acquire(&dev->umad[s->umad.index].agent[id].used))
+	if (id >= URXE_UMAD_AGENTS)
 		return -EINVAL;
+	agent = &dev->umad[s->umad.index].agent[id];
+	if (!load_acquire(&agent->used))
+		return -EINVAL;
+	if (mad_is_rmpp(agent, s->rec.mad))
+		return 0;
+	if (s->len > MAD_BYTES_MAX)
+		return -EINVAL;
+	/* other MADs always have 256 bytes */
+	s->mad = s->rec.mad;
+	s->len = MAD_BYTES_MAX;
 	return 0;
 }
 

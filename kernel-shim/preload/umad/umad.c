@@ -50,11 +50,21 @@ int umad_open(uint32_t k, int flags)
 	return fd;
 }
 
-int umad_open_issm(uint32_t k)
+int umad_open_issm(uint32_t k, int flags)
 {
 	struct urxe_fabric *f = shim_fabric();
 
-	return f ? issm_open(f, k) : -ENODEV;
+	return f ? issm_open(f, k, flags) : -ENODEV;
+}
+
+static bool has_agents(const struct urxe_umad *u)
+{
+	uint32_t i;
+
+	for (i = 0; i < URXE_UMAD_AGENTS; i++)
+		if (load_acquire(&u->agent[i].used))
+			return true;
+	return false;
 }
 
 static int umad_do_register(const struct umad *u,
@@ -119,6 +129,8 @@ static int umad_run(const struct umad *u, unsigned int request, void *arg)
 		memcpy(&id, arg, sizeof(id));
 		return umad_unregister(u->f, u->index, id);
 	case (unsigned int)IB_USER_MAD_ENABLE_PKEY:
+		if (has_agents(&u->f->dev->umad[u->index]))
+			return -EINVAL;
 		u->f->dev->umad[u->index].use_pkey = 1;
 		return 0;
 	default:

@@ -65,8 +65,8 @@ WRAP(ssize_t, read, (int fd, void *buf, size_t len))
 	const uint64_t channel = read_channel(fd, len);
 	ssize_t ret;
 
-	if (load_relaxed(&umad_used) && len >= UMAD_WRITE_MIN && !shim_inside &&
-	    umad_read(fd, buf, len, &ret))
+	if (load_relaxed(&umad_used) && !shim_inside &&
+	    umad_read(fd, buf, len, NEXT(read), &ret))
 		return ret;
 	if (!channel)
 		return NEXT(read)(fd, buf, len);
@@ -74,4 +74,15 @@ WRAP(ssize_t, read, (int fd, void *buf, size_t len))
 	ret = read_record(NEXT(read), fd, buf, len);
 	pthread_cleanup_pop(1);
 	return ret;
+}
+
+/* read(2) of programs that are compiled with _FORTIFY_SOURCE */
+WRAP(ssize_t, __read_chk, (int fd, void *buf, size_t len, size_t room))
+{
+	ssize_t ret;
+
+	if (load_relaxed(&umad_used) && !shim_inside && len <= room &&
+	    umad_read(fd, buf, len, NEXT(read), &ret))
+		return ret;
+	return NEXT(__read_chk)(fd, buf, len, room);
 }

@@ -104,9 +104,11 @@ static bool special_open_mad(const struct stat *st, int fd, int flags, int *ret)
 		return false;
 	close(fd);
 	fabric_why_clear();
-	*ret = umad < 0 ? umad_open_issm((uint32_t)issm) :
+	*ret = umad < 0 ? umad_open_issm((uint32_t)issm, flags) :
 			  umad_open((uint32_t)umad, flags);
-	*ret = special_open_result(*ret, "cannot open the umad device", flags);
+	if (*ret != -EAGAIN)
+		*ret = special_open_result(*ret, "cannot open the umad device",
+					   flags);
 	return true;
 }
 

@@ -21,7 +21,7 @@ WRAP(ssize_t, write, (int fd, const void *buf, size_t len))
 	    len >= sizeof(struct rdma_ucm_cmd_hdr) && len <= UCMA_COMMAND_MAX &&
 	    !shim_inside && ucma_write(fd, buf, len, &ret))
 		return ret;
-	if (load_relaxed(&umad_used) && len >= UMAD_WRITE_MIN && !shim_inside &&
+	if (load_relaxed(&umad_used) && !shim_inside &&
 	    umad_write(fd, buf, len, &ret))
 		return ret;
 	return NEXT(write)(fd, buf, len);
