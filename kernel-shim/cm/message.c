@@ -127,18 +127,24 @@ static void req_put_qp(uint8_t *mad, const struct cm_id *id)
 	mad_set(mad, MAD_REQ_srq, !!(id->flags & CM_F_SRQ));
 }
 
-static void req_put_path(uint8_t *mad, const struct cm_id *id)
+static void req_put_path(const struct cm *cm, uint8_t *mad,
+			 const struct cm_id *id)
 {
-	mad_set(mad, MAD_REQ_pkey, CM_PKEY);
+	const bool infiniband = cm_is_infiniband(cm, id);
+	uint16_t slid, dlid;
+
+	cm_path_lids(cm, id, &slid, &dlid);
+	mad_set(mad, MAD_REQ_pkey, cm_pkey(cm, id));
 	mad_set(mad, MAD_REQ_path_mtu, cm_path_mtu(id));
-	mad_set(mad, MAD_REQ_local_lid, NO_LID);
-	mad_set(mad, MAD_REQ_remote_lid, NO_LID);
+	mad_set(mad, MAD_REQ_local_lid, infiniband ? slid : NO_LID);
+	mad_set(mad, MAD_REQ_remote_lid, infiniband ? dlid : NO_LID);
+	mad_set(mad, MAD_REQ_subnet_local, infiniband);
 	mad_set_bytes(mad, MAD_REQ_local_gid, 0, id->sgid, 16);
 	mad_set_bytes(mad, MAD_REQ_remote_gid, 0, id->dgid, 16);
 	mad_set(mad, MAD_REQ_flow_label, id->path_flow);
-	mad_set(mad, MAD_REQ_packet_rate, CM_RATE);
+	mad_set(mad, MAD_REQ_packet_rate, cm_path_rate(cm, id));
 	mad_set(mad, MAD_REQ_traffic_class, id->path_tos);
-	mad_set(mad, MAD_REQ_hop_limit, CM_HOP_LIMIT);
+	mad_set(mad, MAD_REQ_hop_limit, infiniband ? 0 : CM_HOP_LIMIT);
 	mad_set(mad, MAD_REQ_local_ack_timeout, id->path_life + 1u);
 }
 
@@ -157,7 +163,7 @@ static void req_sent(struct cm *cm, const struct cm_id *id)
 	mad_set(mad, MAD_REQ_local_cm_response_timeout, CM_WIRE_TIMEOUT);
 	mad_set(mad, MAD_REQ_max_cm_retries, CM_WIRE_RETRIES);
 	req_put_qp(mad, id);
-	req_put_path(mad, id);
+	req_put_path(cm, mad, id);
 	put_private(mad, MAD_REQ_private_data, id);
 	send_mad(cm, id, mad);
 }
@@ -169,7 +175,7 @@ static void sidr_req_sent(struct cm *cm, const struct cm_id *id)
 
 	mad_begin(mad, MAD_SIDR_REQ, tid(MAD_SIDR_REQ, own));
 	mad_set(mad, MAD_SIDR_REQ_request_id, own);
-	mad_set(mad, MAD_SIDR_REQ_pkey, CM_PKEY);
+	mad_set(mad, MAD_SIDR_REQ_pkey, cm_pkey(cm, id));
 	mad_set(mad, MAD_SIDR_REQ_service_id, cm_service_id(id, &id->dst));
 	put_private(mad, MAD_SIDR_REQ_private_data, id);
 	send_mad(cm, id, mad);

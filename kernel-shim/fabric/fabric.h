@@ -529,8 +529,6 @@ bool mcast_reaches(struct urxe_dev *dev, uint16_t mlid, const uint8_t gid[16],
 
 /* subnet.c: InfiniBand -------------------------------------------------- */
 
-/* The device whose port has that LID, or -1. */
-int subnet_port(const struct urxe_dev *dev, uint16_t lid);
 /* Has nothing been changed since the fabric was created? */
 bool subnet_is_initial(const struct urxe_dev *dev);
 /* The device with the built-in subnet manager: the first InfiniBand device. */

@@ -77,7 +77,7 @@ static bool channel_has_user(int dir, const char *name)
 	return fd >= 0 || (errno != ENXIO && errno != ENOENT);
 }
 
-/* The same for an umad device; other files of its directory have no users. */
+/* The same for a umad device; other files of its directory have no users. */
 static bool umad_has_user(int dir, const char *name)
 {
 	struct stat st;
@@ -153,6 +153,20 @@ static int fabric_remove(struct urxe_fabric *f)
 }
 
 /*
+ * Has no port been taken down or changed?  What an external subnet manager has
+ * assigned ends with the fabric.
+ */
+static bool ports_are_initial(const struct urxe_dev *dev)
+{
+	uint32_t k;
+
+	for (k = 0; k < dev_hcas(dev); k++)
+		if (load_acquire(&dev->hca[k].port_state) == URXE_PORT_DOWN)
+			return false;
+	return dev->sm_external || subnet_is_initial(dev);
+}
+
+/*
  * Remove the fabric if it has no users.  The caller holds both locks
  * exclusively: no other process makes or removes the fabric, or has the
  * segment mapped.  @only_empty: return -ENOTEMPTY if a port was taken down,
@@ -161,7 +175,6 @@ static int fabric_remove(struct urxe_fabric *f)
 static int fabric_retire_locked(struct urxe_fabric *f, int fd, bool only_empty)
 {
 	struct urxe_dev *dev = NULL;
-	uint32_t k;
 	void *map;
 	int ret = 0;
 
@@ -170,9 +183,8 @@ static int fabric_retire_locked(struct urxe_fabric *f, int fd, bool only_empty)
 	/* the segment of another version cannot be read */
 	if (fd >= 0 && !layout_map(fd, sizeof(*dev), URXE_DEV_MAGIC, &map))
 		dev = map;
-	for (k = 0; dev && only_empty && k < dev_hcas(dev); k++)
-		if (!hca_is_up(&dev->hca[k]) || !subnet_is_initial(dev))
-			ret = -ENOTEMPTY;
+	if (dev && only_empty && !ports_are_initial(dev))
+		ret = -ENOTEMPTY;
 	if (!ret && dev)
 		dm_heap_remove(dev);
 	if (!ret)

@@ -100,17 +100,6 @@ void subnet_node_name(char name[64], int k)
 	snprintf(name, 64, "%s " URXE_DEVICE_NAME "%d", host, k);
 }
 
-int subnet_port(const struct urxe_dev *dev, uint16_t lid)
-{
-	uint32_t k;
-
-	for (k = 0; k < dev_hcas(dev); k++)
-		if (dev->hca[k].infiniband &&
-		    port_has_lid(&dev->hca[k].subnet, lid))
-			return (int)k;
-	return -1;
-}
-
 bool subnet_is_initial(const struct urxe_dev *dev)
 {
 	uint32_t k;

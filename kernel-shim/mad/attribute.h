@@ -39,8 +39,6 @@ enum mad_class {
 enum mad_method {
 	METHOD_GET = 1,
 	METHOD_SET,
-	METHOD_SEND,
-	METHOD_TRAP = 5,
 	METHOD_TRAP_REPRESS = 7,
 	METHOD_GET_TABLE = 0x12,
 	METHOD_DELETE = 0x15,

@@ -12,7 +12,6 @@
 #define FIELD(attribute, name, at, bits)
 #endif
 
-FIELD(MAD, base_version, 0, 8)
 FIELD(MAD, mgmt_class, 8, 8)
 FIELD(MAD, class_version, 16, 8)
 FIELD(MAD, response, 24, 1)
@@ -52,7 +51,6 @@ FIELD(NODE, revision, 256, 32)
 FIELD(NODE, local_port, 288, 8)
 FIELD(NODE, vendor_id, 296, 24)
 
-FIELD(PORT, m_key, 0, 64)
 FIELD(PORT, gid_prefix, 64, 64)
 FIELD(PORT, lid, 128, 16)
 FIELD(PORT, sm_lid, 144, 16)
@@ -88,7 +86,6 @@ FIELD(SWITCH, mft_cap, 32, 16)
 FIELD(SWITCH, lft_top, 48, 16)
 FIELD(SWITCH, life_time, 88, 5)
 FIELD(SWITCH, state_change, 93, 1)
-FIELD(SWITCH, partition_cap, 112, 16)
 
 FIELD(SM, guid, 0, 64)
 FIELD(SM, activity, 128, 32)
@@ -134,8 +131,6 @@ FIELD(PATH, rate, 442, 6)
 FIELD(PATH, life_selector, 448, 2)
 FIELD(PATH, life, 450, 6)
 
-FIELD(MEMBER, mgid_high, 0, 64)
-FIELD(MEMBER, mgid_low, 64, 64)
 FIELD(MEMBER, port_gid_high, 128, 64)
 FIELD(MEMBER, port_gid_low, 192, 64)
 FIELD(MEMBER, qkey, 256, 32)

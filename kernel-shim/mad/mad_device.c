@@ -185,12 +185,28 @@ static int spool_put(struct urxe_fabric *f, uint32_t index, const uint8_t *mad,
 	return ret;
 }
 
+static int record_write(int fd, const struct umad_record *rec)
+{
+	return write(fd, rec, sizeof(*rec)) == sizeof(*rec) ? 0 : -EAGAIN;
+}
+
+int umad_device_again(struct urxe_fabric *f, uint32_t index,
+		      const struct umad_record *rec)
+{
+	int fd = device_writer(f, index), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = record_write(fd, rec);
+	close(fd);
+	return ret;
+}
+
 int umad_device_put(struct urxe_fabric *f, uint32_t index,
 		    struct umad_record *rec, const uint8_t *mad, size_t len)
 {
 	uint32_t number = 0;
 	char name[64];
-	ssize_t n;
 	int fd, ret;
 
 	rec->hdr.length = (uint32_t)len;
@@ -203,10 +219,8 @@ int umad_device_put(struct urxe_fabric *f, uint32_t index,
 				       0;
 	memset(UMAD_SPOOLED(rec), 0, sizeof(rec->hdr.reserved));
 	memcpy(UMAD_SPOOLED(rec), &number, sizeof(number));
-	if (!ret) {
-		n = write(fd, rec, sizeof(*rec));
-		ret = n == sizeof(*rec) ? 0 : -EAGAIN;
-	}
+	if (!ret)
+		ret = record_write(fd, rec);
 	if (ret && number) {
 		spool_name(f->dev, index, number, name);
 		unlinkat(f->dirfd, name, 0);

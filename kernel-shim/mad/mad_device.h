@@ -32,6 +32,9 @@ int umad_device_find(const struct urxe_dev *dev, uint64_t ino);
  */
 int umad_device_put(struct urxe_fabric *f, uint32_t index,
 		    struct umad_record *rec, const uint8_t *mad, size_t len);
+/* Put a record that was read into the queue again, without waiting. */
+int umad_device_again(struct urxe_fabric *f, uint32_t index,
+		      const struct umad_record *rec);
 /* Read the rest of a spooled MAD: len bytes.  -errno */
 int umad_device_get(struct urxe_fabric *f, uint32_t index,
 		    const struct umad_record *rec, uint8_t *mad, size_t len);

@@ -13,7 +13,10 @@
 #define CAP_ALL_PORTS (1u << 8)
 #define CAP_EXTENDED (1u << 9)
 
-/* Counters of PMA attributes; out: as the switch sees them. */
+/*
+ * Counters of a port, and of the port of the switch at the other end of its
+ * link; their fields in PortCounters and PortCountersExtended.
+ */
 static const struct {
 	enum urxe_counter of, of_switch;
 	enum attribute_field narrow, wide;

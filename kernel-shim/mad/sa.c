@@ -28,7 +28,6 @@
 #define RECORD_MAX 128
 #define FULL_MEMBER 1
 #define SEND_ONLY_FULL_MEMBER 8
-#define SA_CAP_MASK 0
 
 struct component {
 	uint8_t bit; /* of the component mask */
@@ -272,16 +271,14 @@ static bool node_has_records(const struct query *q, const struct record *r,
 }
 
 /* The first and last value of the third argument of make(). */
-static void record_range(struct query *q, const struct record *r, uint32_t node,
-			 uint32_t *first, uint32_t *last)
+static void record_range(const struct record *r, uint32_t node, uint32_t *first,
+			 uint32_t *last)
 {
 	*first = *last = node_is_switch(node) ? 0 : 1;
 	if (r->extent == EACH_PORT || r->extent == EACH_LINK)
 		*last = node_ports(node);
 	if (r->extent == EACH_BLOCK)
-		/* the switch has the highest LID, unless ports were moved */
 		*last = URXE_LFT_BLOCKS - 1;
-	(void)q;
 }
 
 static bool block_is_empty(struct urxe_dev *dev, uint32_t block)
@@ -305,7 +302,7 @@ static uint16_t find_records(struct query *q, const struct record *r)
 	for (node = 0; node < NODES; node++) {
 		if (!node_has_records(q, r, node))
 			continue;
-		for (record_range(q, r, node, &i, &last); i <= last; i++) {
+		for (record_range(r, node, &i, &last); i <= last; i++) {
 			if (r->extent == EACH_LINK &&
 			    !port_has_link(q->f->dev, node, i))
 				continue;
@@ -604,7 +601,6 @@ static uint16_t class_port_info(struct query *q)
 	q->stride = 72;
 	attr_set(record, ATTR_CLASS_base_version, 1);
 	attr_set(record, ATTR_CLASS_class_version, 2);
-	attr_set(record, ATTR_CLASS_cap_mask, SA_CAP_MASK);
 	attr_set(record, ATTR_CLASS_response_time, 16);
 	record_add(q, record);
 	return 0;
@@ -681,8 +677,8 @@ static size_t sa_finish(struct query *q, uint16_t status)
 	return SA_DATA + data;
 }
 
-bool sa_answer(struct urxe_fabric *f, uint32_t k,
-	       const uint8_t mad[MAD_BYTES_MAX], uint8_t **out, size_t *len)
+bool sa_answer(struct urxe_fabric *f, const uint8_t mad[MAD_BYTES_MAX],
+	       uint8_t **out, size_t *len)
 {
 	const uint32_t method = (uint32_t)attr_get(mad, ATTR_MAD_method);
 	const uint32_t attribute = (uint32_t)attr_get(mad, ATTR_MAD_attribute);
@@ -697,7 +693,6 @@ bool sa_answer(struct urxe_fabric *f, uint32_t k,
 	};
 	uint16_t status;
 
-	(void)k;
 	if (attr_get(mad, ATTR_MAD_response))
 		return false;
 	q.out = calloc(1, q.room);

@@ -123,9 +123,7 @@ enum {
 #define CM_IPOIB_QKEY 0x0b1b /* of IP over InfiniBand, set by OpenSM */
 #define CM_HOP_LIMIT 64
 #define CM_PKEY 0xffff
-/* Attributes of the port, as enum ibv_mtu and enum ibv_rate */
-#define CM_MTU 5
-#define CM_RATE 17
+#define CM_MTU 5 /* of the port, as enum ibv_mtu */
 #define CM_MAX_RETRIES 7 /* a three-bit field of a message */
 /* 4.096 us << 16: packet lifetime that RoCE assumes */
 #define CM_LIFE_TIME 16

@@ -237,6 +237,55 @@ bool inbox_filled(struct rdma_cm_id *id, int ms)
 	return n;
 }
 
+struct ibv_ah *group_join(struct rdma_cm_id *id, struct sockaddr *group,
+			  int flags, struct rdma_ud_param *out)
+{
+	struct rdma_cm_join_mc_attr_ex attr = {
+		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS |
+			     RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
+		.join_flags = (uint32_t)flags,
+		.addr = group,
+	};
+	struct rdma_cm_event *e;
+	struct ibv_ah *ah;
+
+	ck_ok(rdma_join_multicast_ex(id, &attr, NULL));
+	e = expect(id->channel, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	ah = ibv_create_ah(id->pd, &e->param.ud.ah_attr);
+	ck_assert_ptr_nonnull(ah);
+	if (out)
+		*out = e->param.ud;
+	ck_ok(rdma_ack_cm_event(e));
+	return ah;
+}
+
+void group_send(struct rdma_cm_id *id, struct ibv_ah *ah, char *text)
+{
+	struct ibv_mr *mr = rdma_reg_msgs(id, text, strlen(text) + 1);
+	struct ibv_sge sge = { .addr = (uintptr_t)text,
+			       .length = (uint32_t)strlen(text) + 1 };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	struct ibv_wc wc;
+	int n;
+
+	ck_assert_ptr_nonnull(mr);
+	sge.lkey = mr->lkey;
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = 0xffffff;
+	wr.wr.ud.remote_qkey = UDP_QKEY;
+	ck_ok(ibv_post_send(id->qp, &wr, &bad));
+	do
+		n = ibv_poll_cq(id->send_cq, 1, &wc);
+	while (!n);
+	ck_assert_int_eq(n, 1);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	rdma_dereg_mr(mr);
+}
+
 struct both connect_both(void)
 {
 	struct sockaddr_in a = ip4(0);

@@ -71,6 +71,17 @@ void post_inbox(struct rdma_cm_id *id, struct inbox *in);
 /* Wait up to @ms for a receive completion.  Return whether there was one. */
 bool inbox_filled(struct rdma_cm_id *id, int ms);
 
+/* Q_Key of the port space UDP */
+#define UDP_QKEY 0x01234567
+/*
+ * Join @group with @flags and return an address handle for it.  The
+ * parameters of the event are stored in @out, unless it is NULL.
+ */
+struct ibv_ah *group_join(struct rdma_cm_id *id, struct sockaddr *group,
+			  int flags, struct rdma_ud_param *out);
+/* Send @text to the group of @ah and wait for the completion. */
+void group_send(struct rdma_cm_id *id, struct ibv_ah *ah, char *text);
+
 /* Two connected ids with QPs, each on a channel of its own. */
 struct both {
 	struct rdma_cm_id *listener, *client, *server;

@@ -8,7 +8,6 @@
 
 #define REQ_ROOM 180
 #define REP_ROOM 136
-#define UDP_QKEY 0x01234567
 
 static struct rdma_cm_id *new_listener(struct sockaddr_in *a)
 {
@@ -195,54 +194,6 @@ static struct rdma_cm_id *member(void)
 	return id;
 }
 
-/* Join the group and return an address handle for it. */
-static struct ibv_ah *way_to(struct rdma_cm_id *id, struct sockaddr *group,
-			     int flags)
-{
-	struct rdma_cm_join_mc_attr_ex attr = {
-		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS |
-			     RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
-		.join_flags = (uint32_t)flags,
-		.addr = group,
-	};
-	struct rdma_cm_event *e;
-	struct ibv_ah *ah;
-
-	ck_ok(rdma_join_multicast_ex(id, &attr, NULL));
-	e = expect(id->channel, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
-	ah = ibv_create_ah(id->pd, &e->param.ud.ah_attr);
-	ck_assert_ptr_nonnull(ah);
-	ck_ok(rdma_ack_cm_event(e));
-	return ah;
-}
-
-static void send_to(struct rdma_cm_id *id, struct ibv_ah *ah, char *text)
-{
-	struct ibv_mr *mr = rdma_reg_msgs(id, text, strlen(text) + 1);
-	struct ibv_sge sge = { .addr = (uintptr_t)text,
-			       .length = (uint32_t)strlen(text) + 1 };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED },
-			   *bad;
-	struct ibv_wc wc;
-	int n;
-
-	ck_assert_ptr_nonnull(mr);
-	sge.lkey = mr->lkey;
-	wr.wr.ud.ah = ah;
-	wr.wr.ud.remote_qpn = 0xffffff;
-	wr.wr.ud.remote_qkey = UDP_QKEY;
-	ck_ok(ibv_post_send(id->qp, &wr, &bad));
-	do
-		n = ibv_poll_cq(id->send_cq, 1, &wc);
-	while (!n);
-	ck_assert_int_eq(n, 1);
-	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
-	rdma_dereg_mr(mr);
-}
-
 /*
  * Full members receive what others send.  A send-only member receives
  * nothing, and neither does a member after it has left.
@@ -256,17 +207,19 @@ static void speak(struct sockaddr *group)
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		ah[i] = way_to(id[i], group,
-			       i == 2 ? RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER :
-					RDMA_MC_JOIN_FLAG_FULLMEMBER);
+		ah[i] = group_join(
+			id[i], group,
+			i == 2 ? RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER :
+				 RDMA_MC_JOIN_FLAG_FULLMEMBER,
+			NULL);
 		post_inbox(id[i], &in[i]);
 	}
-	send_to(id[0], ah[0], ping);
+	group_send(id[0], ah[0], ping);
 	ck_assert(inbox_filled(id[1], PATIENCE_MS));
 	ck_assert_str_eq(in[1].data + 40, ping);
 	rdma_dereg_mr(in[1].mr);
 	post_inbox(id[1], &in[1]);
-	send_to(id[2], ah[2], pong);
+	group_send(id[2], ah[2], pong);
 	ck_assert(inbox_filled(id[0], PATIENCE_MS));
 	ck_assert(inbox_filled(id[1], PATIENCE_MS));
 	ck_assert_str_eq(in[1].data + 40, pong);
@@ -274,7 +227,7 @@ static void speak(struct sockaddr *group)
 	ck_ok(rdma_leave_multicast(id[1], group));
 	rdma_dereg_mr(in[1].mr);
 	post_inbox(id[1], &in[1]);
-	send_to(id[0], ah[0], alone);
+	group_send(id[0], ah[0], alone);
 	ck_assert(!inbox_filled(id[1], 20));
 	for (i = 0; i < 3; i++) {
 		rdma_dereg_mr(in[i].mr);

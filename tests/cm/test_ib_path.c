@@ -14,7 +14,6 @@
 
 #include "harness.h"
 
-#define UDP_QKEY 0x01234567
 #define IPOIB_QKEY 0x0b1b
 
 static struct sockaddr_in address(int k, int port)
@@ -162,40 +161,17 @@ END_TEST
 
 /* ------------------------------------------------------- multicast */
 
-/* An id of urxek for the group. */
-static struct rdma_cm_id *member(int k, struct sockaddr *group,
-				 enum rdma_port_space ps)
+/* An id of urxek with a QP. */
+static struct rdma_cm_id *member(int k, enum rdma_port_space ps)
 {
 	struct sockaddr_in from = address(k, 0);
 	struct sockaddr_in to = address(k, 7);
 	struct rdma_cm_id *id = new_id(new_channel(), ps);
 
-	(void)group;
 	ck_ok(rdma_resolve_addr(id, k ? SA(&from) : NULL, SA(&to), 1000));
 	pass(id->channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	give_qp(id);
 	return id;
-}
-
-static struct ibv_ah *join(struct rdma_cm_id *id, struct sockaddr *group,
-			   int flags, struct rdma_ud_param *out)
-{
-	struct rdma_cm_join_mc_attr_ex attr = {
-		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS |
-			     RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
-		.join_flags = (uint32_t)flags,
-		.addr = group,
-	};
-	struct rdma_cm_event *e;
-	struct ibv_ah *ah;
-
-	ck_ok(rdma_join_multicast_ex(id, &attr, NULL));
-	e = expect(id->channel, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
-	*out = e->param.ud;
-	ah = ibv_create_ah(id->pd, &out->ah_attr);
-	ck_assert_ptr_nonnull(ah);
-	ck_ok(rdma_ack_cm_event(e));
-	return ah;
 }
 
 static const struct mapping {
@@ -237,10 +213,12 @@ START_TEST(group)
 					->sin6_addr),
 		1);
 	ck_assert_int_eq(inet_pton(AF_INET6, m->mgid, mgid), 1);
-	id[0] = member(0, SA(&to), m->ps);
-	id[1] = member(1, SA(&to), m->ps);
-	ah[0] = join(id[0], SA(&to), RDMA_MC_JOIN_FLAG_FULLMEMBER, &first);
-	ah[1] = join(id[1], SA(&to), RDMA_MC_JOIN_FLAG_FULLMEMBER, &second);
+	id[0] = member(0, m->ps);
+	id[1] = member(1, m->ps);
+	ah[0] = group_join(id[0], SA(&to), RDMA_MC_JOIN_FLAG_FULLMEMBER,
+			   &first);
+	ah[1] = group_join(id[1], SA(&to), RDMA_MC_JOIN_FLAG_FULLMEMBER,
+			   &second);
 	ck_assert_mem_eq(&first.ah_attr.grh.dgid, mgid, 16);
 	ck_assert_int_eq(first.ah_attr.is_global, 1);
 	ck_assert_uint_eq(first.qp_num, 0xffffff);
@@ -254,33 +232,6 @@ START_TEST(group)
 	end_id(id[1], true);
 }
 END_TEST
-
-static void send_to(struct rdma_cm_id *id, struct ibv_ah *ah, char *text)
-{
-	struct ibv_mr *mr = rdma_reg_msgs(id, text, strlen(text) + 1);
-	struct ibv_sge sge = { .addr = (uintptr_t)text,
-			       .length = (uint32_t)strlen(text) + 1 };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED },
-			   *bad;
-	struct ibv_wc wc;
-	int n;
-
-	ck_assert_ptr_nonnull(mr);
-	sge.lkey = mr->lkey;
-	wr.wr.ud.ah = ah;
-	wr.wr.ud.remote_qpn = 0xffffff;
-	wr.wr.ud.remote_qkey = UDP_QKEY;
-	ck_ok(ibv_post_send(id->qp, &wr, &bad));
-	do
-		n = ibv_poll_cq(id->send_cq, 1, &wc);
-	while (!n);
-	ck_assert_int_eq(n, 1);
-	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
-	rdma_dereg_mr(mr);
-}
 
 static struct sockaddr_in group_address(void)
 {
@@ -304,27 +255,28 @@ START_TEST(membership)
 	struct inbox in;
 
 	may_leak();
-	a = member(0, SA(&to), RDMA_PS_UDP);
-	b = member(1, SA(&to), RDMA_PS_UDP);
-	other = member(1, SA(&to), RDMA_PS_UDP);
-	from_a = join(a, SA(&to), RDMA_MC_JOIN_FLAG_FULLMEMBER, &at_a);
-	from_b = join(b, SA(&to), RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, &at_b);
+	a = member(0, RDMA_PS_UDP);
+	b = member(1, RDMA_PS_UDP);
+	other = member(1, RDMA_PS_UDP);
+	from_a = group_join(a, SA(&to), RDMA_MC_JOIN_FLAG_FULLMEMBER, &at_a);
+	from_b = group_join(b, SA(&to), RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER,
+			    &at_b);
 	post_inbox(other, &in);
 	ck_ok(ibv_attach_mcast(other->qp, &at_a.ah_attr.grh.dgid,
 			       at_a.ah_attr.dlid));
-	send_to(a, from_a, ping);
+	group_send(a, from_a, ping);
 	ck_assert(!inbox_filled(other, 20));
 	ibv_destroy_ah(from_b);
 	ck_ok(rdma_leave_multicast(b, SA(&to)));
 	/* the port joins for b: its other QP receives as well */
-	from_b = join(b, SA(&to), RDMA_MC_JOIN_FLAG_FULLMEMBER, &at_b);
-	send_to(a, from_a, pong);
+	from_b = group_join(b, SA(&to), RDMA_MC_JOIN_FLAG_FULLMEMBER, &at_b);
+	group_send(a, from_a, pong);
 	ck_assert(inbox_filled(other, PATIENCE_MS));
 	ck_assert_str_eq(in.data + 40, pong);
 	rdma_dereg_mr(in.mr);
 	post_inbox(other, &in);
 	ck_ok(rdma_leave_multicast(b, SA(&to)));
-	send_to(a, from_a, gone);
+	group_send(a, from_a, gone);
 	ck_assert(!inbox_filled(other, 20));
 	ck_ok(ibv_detach_mcast(other->qp, &at_a.ah_attr.grh.dgid,
 			       at_a.ah_attr.dlid));
@@ -340,11 +292,11 @@ END_TEST
 static void join_and_wait(int fd, void *arg)
 {
 	struct sockaddr_in to = group_address();
-	struct rdma_cm_id *id = member(1, SA(&to), RDMA_PS_UDP);
+	struct rdma_cm_id *id = member(1, RDMA_PS_UDP);
 	struct rdma_ud_param param;
 
 	(void)arg;
-	join(id, SA(&to), RDMA_MC_JOIN_FLAG_FULLMEMBER, &param);
+	group_join(id, SA(&to), RDMA_MC_JOIN_FLAG_FULLMEMBER, &param);
 	send_int(fd, param.ah_attr.dlid);
 	receive_int(fd);
 }
@@ -365,21 +317,21 @@ START_TEST(killed_member)
 	may_leak();
 	o = spawn(join_and_wait, NULL);
 	lid = receive_int(o.fd);
-	a = member(0, SA(&to), RDMA_PS_UDP);
-	b = member(1, SA(&to), RDMA_PS_UDP);
-	ah = join(a, SA(&to), RDMA_MC_JOIN_FLAG_FULLMEMBER, &at);
+	a = member(0, RDMA_PS_UDP);
+	b = member(1, RDMA_PS_UDP);
+	ah = group_join(a, SA(&to), RDMA_MC_JOIN_FLAG_FULLMEMBER, &at);
 	ck_assert_int_eq(at.ah_attr.dlid, lid);
 	post_inbox(b, &in);
 	ck_ok(ibv_attach_mcast(b->qp, &at.ah_attr.grh.dgid, at.ah_attr.dlid));
-	send_to(a, ah, ping);
+	group_send(a, ah, ping);
 	ck_assert(inbox_filled(b, PATIENCE_MS));
 	rdma_dereg_mr(in.mr);
 	kill_it(o);
 	/* later commands find that the process is dead */
 	for (;;) {
-		end_id(member(1, SA(&to), RDMA_PS_UDP), true);
+		end_id(member(1, RDMA_PS_UDP), true);
 		post_inbox(b, &in);
-		send_to(a, ah, gone);
+		group_send(a, ah, gone);
 		if (!inbox_filled(b, 20))
 			break;
 		ck_assert(now() - start < PATIENCE_MS / 1000);

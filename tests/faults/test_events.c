@@ -245,14 +245,6 @@ START_TEST(cq_err_breaks_all_qps)
 }
 END_TEST
 
-static enum ibv_port_state port_state(void)
-{
-	struct ibv_port_attr attr;
-
-	ck_ok(ibv_query_port(d.a.ctx, 1, &attr));
-	return attr.state;
-}
-
 static void b_is_told(struct node *b, void *arg)
 {
 	expect_event(b->ctx, *(int *)arg);
@@ -372,14 +364,14 @@ START_TEST(port_down_for_ms)
 	open_duo("port:at=post:nth=2:DOWN=150", TWO_PROCESSES);
 	write_one(1);
 	expect_quiet(d.a.ctx);
-	ck_assert_int_eq(port_state(), IBV_PORT_ACTIVE);
+	ck_assert_int_eq(port_of(d.a.ctx).state, IBV_PORT_ACTIVE);
 	write_one(2);
 	expect_event(d.a.ctx, IBV_EVENT_PORT_ERR);
 	on_b(&d, b_is_told, &type, sizeof(type));
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 0, 8, 0, 0));
 	expect_event(d.a.ctx, IBV_EVENT_PORT_ACTIVE);
 	expect_ok(d.a.scq, 3, IBV_WC_RDMA_WRITE);
-	ck_assert_int_eq(port_state(), IBV_PORT_ACTIVE);
+	ck_assert_int_eq(port_of(d.a.ctx).state, IBV_PORT_ACTIVE);
 	duo_close(&d);
 }
 END_TEST
@@ -425,7 +417,7 @@ START_TEST(port_active_after_exit)
 	}
 	ck_ok(reap_child(pid));
 	open_duo("", SAME_CONTEXT);
-	ck_assert_int_eq(port_state(), IBV_PORT_ACTIVE);
+	ck_assert_int_eq(port_of(d.a.ctx).state, IBV_PORT_ACTIVE);
 	write_one(1);
 	duo_close(&d);
 }

@@ -28,7 +28,7 @@ is_active() {
 		run cat /sys/class/infiniband/urxe$k/ports/1/state | grep -q ACTIVE || return 1
 	done
 }
-await "OpenSM: $(cat "$URXE_DIR/opensm/out")" is_active
+await "OpenSM activates the ports" is_active
 has "Base lid: 1" run ibstat urxe0
 has "SM lid: 1" run ibstat urxe2
 has SMINFO_MASTER run sminfo
@@ -73,3 +73,8 @@ await "OpenSM activates the port" is_active
 kill $sm
 wait $sm
 rm -rf "$URXE_DIR/opensm"
+
+# the LIDs that it has assigned do not keep the fabric
+unset URXE_KEEP
+run cat $state >/dev/null || die "run"
+[ -z "$(ls "$URXE_DIR")" ] || die "the fabric remains: $(ls "$URXE_DIR")"

@@ -478,13 +478,13 @@ END_TEST
 /* A response that is read after the timeout has come in time. */
 START_TEST(slow_reader)
 {
-	const struct timespec pause = { 0, 150000000 };
+	const struct timespec pause = { 0, 600000000 };
 	int fd = open_umad("/dev/infiniband/umad50", 0);
 	struct packet p =
 		request(register_agent(fd, 0, 1, 0, 0), 2, 1, GET, NODE_INFO);
 	int i;
 
-	p.hdr.timeout_ms = 50;
+	p.hdr.timeout_ms = 500;
 	for (i = 0; i < 400; i++) {
 		p.mad[14] = (uint8_t)(i >> 8);
 		p.mad[15] = (uint8_t)i;
@@ -497,6 +497,32 @@ START_TEST(slow_reader)
 		ck_assert_int_eq(p.mad[14] << 8 | p.mad[15], i);
 	}
 	ck_assert(!readable(fd, 0));
+	close(fd);
+}
+END_TEST
+
+/*
+ * A TID may be used again.  The request then has a timeout of its own, not that
+ * of the first one, which was answered.
+ */
+START_TEST(same_tid)
+{
+	int fd = open_umad("/dev/infiniband/umad50", 0);
+	struct packet p =
+		request(register_agent(fd, 0, 1, 0, 0), 2, 1, GET, NODE_INFO);
+	double start;
+
+	p.hdr.timeout_ms = 200;
+	send_packet(fd, &p);
+	ck_assert_uint_eq(receive(fd).hdr.status, 0);
+	p.hdr.lid = htobe16(99);
+	p.hdr.timeout_ms = 2000;
+	start = now_ms();
+	send_packet(fd, &p);
+	ck_assert(readable(fd, PATIENCE_MS));
+	ck_assert_int_eq(read(fd, &p, sizeof(p)), sizeof(p.hdr) + 24);
+	ck_assert_uint_eq(p.hdr.status, ETIMEDOUT);
+	ck_assert(now_ms() - start >= 2000);
 	close(fd);
 }
 END_TEST
@@ -612,6 +638,7 @@ int main(void)
 	add_loop(s, timeout, 2);
 	add(s, killed_agent);
 	add(s, slow_reader);
+	add(s, same_tid);
 	add_loop(s, cancelled, 2);
 	add(s, forked);
 	add(s, short_calls);

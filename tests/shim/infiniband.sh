@@ -98,7 +98,7 @@ pair() {
 	client() {
 		run sh -c "$client_args" >"$URXE_DIR/client" 2>&1
 	}
-	await "$client_args: $(cat "$URXE_DIR/client")" client
+	await "$client_args" client
 	wait $server || die "$server_args: $(cat "$URXE_DIR/server")"
 }
 

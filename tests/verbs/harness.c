@@ -84,6 +84,42 @@ struct ibv_context *open_device(void)
 	return ctx;
 }
 
+struct ibv_context *open_named(const char *name)
+{
+	const char *was = device;
+	struct ibv_context *ctx;
+
+	device = name;
+	ctx = open_device();
+	device = was;
+	return ctx;
+}
+
+struct ibv_port_attr port_of(struct ibv_context *ctx)
+{
+	struct ibv_port_attr attr;
+
+	ck_ok(ibv_query_port(ctx, 1, &attr));
+	return attr;
+}
+
+unsigned long long port_file(int k, const char *name)
+{
+	char path[128], text[64] = "", *end;
+	unsigned long long value;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/urxe%d/ports/1/%s",
+		 k, name);
+	f = fopen(path, "re");
+	ck_nonnull(f);
+	ck_nonnull(fgets(text, sizeof(text), f));
+	fclose(f);
+	value = strtoull(text, &end, 0);
+	ck_assert(end != text);
+	return value;
+}
+
 static void *map_buffer(enum mem mem, size_t size)
 {
 	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS;

@@ -102,6 +102,10 @@ struct addr {
 
 struct ibv_device *find_device(struct ibv_device ***list);
 struct ibv_context *open_device(void);
+struct ibv_context *open_named(const char *name);
+/* The attributes of port 1; the number in a file of the port of urxek. */
+struct ibv_port_attr port_of(struct ibv_context *ctx);
+unsigned long long port_file(int k, const char *name);
 /*
  * Initialize a node: context @ctx, or a new one if it is NULL; PD, CQs,
  * buffer, MR, and a QP in state RESET.

@@ -25,11 +25,8 @@ struct umad_send {
 	const uint8_t *mad;
 	size_t len;
 };
-/*
- * send.c: send a MAD.  True: it was answered, or needs no answer; false: an
- * answer may come later.
- */
-bool umad_transmit(const struct umad_send *s);
+/* send.c: send a MAD, which may be lost, as a packet. */
+void umad_transmit(const struct umad_send *s);
 
 /*
  * pending.c: requests of this process without an answer.  After the timeout

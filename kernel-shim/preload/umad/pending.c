@@ -98,6 +98,27 @@ static void put(struct pending *p)
 }
 
 /*
+ * With the lock held: forget requests with that TID that have an answer.  A
+ * program may use the TID again, and the new request has a timeout of its own.
+ */
+static void forget_ended(const struct umad *u, uint64_t tid)
+{
+	struct pending **at = &first, *p;
+
+	if (umad_pending_has(u->f->dev, u->index, tid))
+		return;
+	while ((p = *at)) {
+		if (p->tid != tid || p->send.umad.index != u->index) {
+			at = &p->next;
+			continue;
+		}
+		*at = p->next;
+		entries--;
+		free(p);
+	}
+}
+
+/*
  * With the lock held: report the timeout of a request to its sender, unless a
  * response has ended it.  If there is no room, later.
  */
@@ -193,13 +214,12 @@ int pending_add(const struct umad_send *s)
 		return -ENOMEM;
 	*p = (struct pending){ .send = *s, .retries = s->rec.hdr.retries };
 	memcpy(p->mad, s->mad, s->len);
-	/* with the TID of the agent, which is in the record */
-	memcpy(p->mad, s->rec.mad, MAD_HEADER_BYTES);
 	p->send.mad = p->mad;
 	p->tid = attr_get(s->rec.mad, ATTR_MAD_tid);
 	p->deadline = clock_now() + s->rec.hdr.timeout_ms * MS;
 	pthread_once(&begun, pending_begin);
 	pthread_mutex_lock(&lock);
+	forget_ended(&s->umad, p->tid);
 	if (entries >= ENTRIES_MAX ||
 	    !umad_pending_add(s->umad.f->dev, s->umad.index, p->tid))
 		ret = -ENOMEM;

@@ -3,8 +3,6 @@
  * Receiving MADs (read on a umad device): the next record of its FIFO, with
  * the lengths and errors of the kernel.
  */
-#include <unistd.h>
-
 #include "internal.h"
 
 /*
@@ -81,7 +79,7 @@ bool umad_read(int fd, void *buf, size_t len,
 	n = record_copy(&u, &rec, buf, len);
 	/* it stays in the queue if the buffer is too small */
 	if ((n == -EINVAL || n == -ENOSPC) &&
-	    write(fd, &rec, sizeof(rec)) != sizeof(rec))
+	    umad_device_again(u.f, u.index, &rec))
 		n = -EIO;
 	shim_leave(n < 0 ? (int)-n : saved);
 	*ret = n < 0 ? -1 : n;

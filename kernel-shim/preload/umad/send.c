@@ -95,8 +95,9 @@ static void record_from(struct umad_record *rec, uint32_t agent, uint16_t lid,
 }
 
 /*
- * Return a response to the agent that its TID names, of the device of node k.
- * It is dropped if the request has ended, by a response or by its timeout.
+ * Return a response to the agent that its TID names.  k: the device to which
+ * the response is sent, or -1 if that is not known.  The response is dropped
+ * if the request has ended, by a response or by its timeout.
  */
 static void deliver_response(struct urxe_fabric *f, const uint8_t *mad,
 			     size_t len, uint16_t from, int k)
@@ -159,7 +160,7 @@ static bool node_answers(const struct umad_send *s, const struct route *r,
 		return pma_answer(f, r->node, mad);
 	return mad_class(mad) == CLASS_SA && !f->dev->sm_external &&
 	       r->node == subnet_sm_home(f->dev) &&
-	       sa_answer(f, s->umad.device, mad, answer, len);
+	       sa_answer(f, mad, answer, len);
 }
 
 /* As in the kernel: a Get or Set that no agent takes is refused. */
@@ -173,7 +174,7 @@ static bool refuse(uint8_t *mad)
 	return true;
 }
 
-static bool transmit_request(const struct umad_send *s)
+static void transmit_request(const struct umad_send *s)
 {
 	struct urxe_fabric *f = s->umad.f;
 	const uint16_t lid = be16toh(s->rec.hdr.lid);
@@ -185,18 +186,17 @@ static bool transmit_request(const struct umad_send *s)
 	if (mad_class(mad) == CLASS_SUBN_DIRECTED ?
 		    !route_directed(f->dev, s->umad.device, lid, mad, &r) :
 		    !route_by_lid(f->dev, s->umad.device, lid, &r))
-		return false;
+		return;
 	if (!node_answers(s, &r, mad, &answer, &len)) {
 		if (deliver_request(s, s->len > MAD_BYTES_MAX ? s->mad : mad,
 				    &r))
-			return false;
+			return;
 		if (!refuse(mad))
-			return false;
+			return;
 	}
 	deliver_response(f, answer, len, source_lid(f->dev, r.node, mad), -1);
 	if (answer != mad)
 		free(answer);
-	return true;
 }
 
 /*
@@ -219,12 +219,12 @@ static void transmit_response(const struct umad_send *s)
 			 source_lid(dev, k, s->rec.mad), to);
 }
 
-bool umad_transmit(const struct umad_send *s)
+void umad_transmit(const struct umad_send *s)
 {
-	if (!mad_is_response(s->rec.mad))
-		return transmit_request(s);
-	transmit_response(s);
-	return true;
+	if (mad_is_response(s->rec.mad))
+		transmit_response(s);
+	else
+		transmit_request(s);
 }
 
 /* Is it an RMPP message, whose length is that of its data? */
@@ -265,6 +265,29 @@ static int send_parse(struct umad_send *s, const uint8_t *buf, size_t len)
 	return 0;
 }
 
+/* Send a request, with the TID of its agent. */
+static int send_request(struct umad_send *s)
+{
+	uint8_t *copy = malloc(s->len);
+	int ret = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	attr_set(s->rec.mad, ATTR_MAD_tid_high,
+		 umad_tid(s->umad.f->dev, s->umad.index, s->rec.hdr.id));
+	memcpy(copy, s->mad, s->len);
+	memcpy(copy, s->rec.mad,
+	       s->len < MAD_BYTES_MAX ? s->len : MAD_BYTES_MAX);
+	s->mad = copy;
+	/* before it is sent: the answer may come at once */
+	if (s->rec.hdr.timeout_ms)
+		ret = pending_add(s);
+	if (!ret)
+		umad_transmit(s);
+	free(copy);
+	return ret;
+}
+
 static int umad_do_write(struct umad_send *s, const void *buf, size_t len)
 {
 	int ret = send_parse(s, buf, len);
@@ -272,18 +295,9 @@ static int umad_do_write(struct umad_send *s, const void *buf, size_t len)
 	if (ret)
 		return ret;
 	if (!mad_is_response(s->rec.mad))
-		attr_set(
-			s->rec.mad, ATTR_MAD_tid_high,
-			umad_tid(s->umad.f->dev, s->umad.index, s->rec.hdr.id));
-	if (mad_is_response(s->rec.mad) || !s->rec.hdr.timeout_ms) {
-		umad_transmit(s);
-		return 0;
-	}
-	/* before it is sent: the answer may come at once */
-	ret = pending_add(s);
-	if (!ret)
-		umad_transmit(s);
-	return ret;
+		return send_request(s);
+	umad_transmit(s);
+	return 0;
 }
 
 bool umad_write(int fd, const void *buf, size_t len, ssize_t *ret)

@@ -16,46 +16,12 @@
 
 #define DEVICES 3
 
-static struct ibv_context *open_named(const char *name)
-{
-	const char *was = device;
-	struct ibv_context *ctx;
-
-	device = name;
-	ctx = open_device();
-	device = was;
-	return ctx;
-}
-
 /* Two processes, or one (@where); nodes on urxe1 and urxe2. */
 static void open_two(struct duo *d, enum where where, const struct opts *o)
 {
 	device = "urxe1";
 	device_b = "urxe2";
 	duo_open_unconnected(d, where, MEM_HEAP, MEM_SHARED, o);
-}
-
-static enum ibv_port_state port_state(struct ibv_context *ctx)
-{
-	struct ibv_port_attr attr;
-
-	ck_ok(ibv_query_port(ctx, 1, &attr));
-	return attr.state;
-}
-
-static unsigned long long counter(int k, const char *name)
-{
-	unsigned long long value;
-	char path[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/urxe%d/ports/1/%s",
-		 k, name);
-	f = fopen(path, "re");
-	ck_nonnull(f);
-	ck_assert_int_eq(fscanf(f, "%llu", &value), 1);
-	fclose(f);
-	return value;
 }
 
 /* Each device has a name, a GUID, an index, and GIDs that no other one has. */
@@ -108,9 +74,9 @@ static void do_event(struct node *b, void *arg)
 /* RC between two devices; the ports of both count the packets. */
 START_TEST(rc)
 {
-	const unsigned long long sent = counter(1, "counters/port_xmit_data");
-	const unsigned long long got = counter(2, "counters/port_rcv_data");
-	const unsigned long long none = counter(0, "counters/port_rcv_data");
+	const unsigned long long sent = port_file(1, "counters/port_xmit_data");
+	const unsigned long long got = port_file(2, "counters/port_rcv_data");
+	const unsigned long long none = port_file(0, "counters/port_rcv_data");
 	struct opts o = default_opts();
 	struct duo d;
 
@@ -127,9 +93,9 @@ START_TEST(rc)
 	ck_ok(post(&d, IBV_WR_RDMA_READ, 4, 4096, 64, 8192, 0));
 	expect_ok(d.a.scq, 4, IBV_WC_RDMA_READ);
 	duo_close(&d);
-	ck_assert_uint_ge(counter(1, "counters/port_xmit_data"), sent + 1024);
-	ck_assert_uint_ge(counter(2, "counters/port_rcv_data"), got + 1024);
-	ck_assert_uint_eq(counter(0, "counters/port_rcv_data"), none);
+	ck_assert_uint_ge(port_file(1, "counters/port_xmit_data"), sent + 1024);
+	ck_assert_uint_ge(port_file(2, "counters/port_rcv_data"), got + 1024);
+	ck_assert_uint_eq(port_file(0, "counters/port_rcv_data"), none);
 }
 END_TEST
 
@@ -157,7 +123,7 @@ START_TEST(port_of_one_device)
 		expect_no_async(d.a.ctx);
 		on_b(&d, do_event, &err, sizeof(err));
 	}
-	ck_assert_int_eq(port_state(d.a.ctx),
+	ck_assert_int_eq(port_of(d.a.ctx).state,
 			 _i ? IBV_PORT_DOWN : IBV_PORT_ACTIVE);
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, 0));
 	expect(d.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
@@ -294,7 +260,7 @@ START_TEST(objects)
 	ck_nonnull(copy);
 	ck_assert_str_eq(ibv_get_device_name(copy->device), "urxe2");
 	urxe_port("down", "urxe2");
-	ck_assert_int_eq(port_state(copy), IBV_PORT_DOWN);
+	ck_assert_int_eq(port_of(copy).state, IBV_PORT_DOWN);
 	urxe_port("up", "urxe2");
 	ck_ok(ibv_destroy_cq(cq));
 	ck_ok(ibv_dealloc_pd(pd));

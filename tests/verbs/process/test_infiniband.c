@@ -13,17 +13,6 @@
 
 #define PKEYS 32
 
-static struct ibv_context *open_named(const char *name)
-{
-	const char *was = device;
-	struct ibv_context *ctx;
-
-	device = name;
-	ctx = open_device();
-	device = was;
-	return ctx;
-}
-
 static struct opts few_retries(void)
 {
 	struct opts o = default_opts();
@@ -38,29 +27,6 @@ static void open_two(struct duo *d, enum where where, const struct opts *o)
 	device = "urxe0";
 	device_b = "urxe1";
 	duo_open_unconnected(d, where, MEM_HEAP, MEM_SHARED, o);
-}
-
-static struct ibv_port_attr port_of(struct ibv_context *ctx)
-{
-	struct ibv_port_attr attr;
-
-	ck_ok(ibv_query_port(ctx, 1, &attr));
-	return attr;
-}
-
-/* The value of a file of the port of urxek. */
-static unsigned long file_value(int k, const char *name, int base)
-{
-	char path[128], text[64] = "";
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/urxe%d/ports/1/%s",
-		 k, name);
-	f = fopen(path, "re");
-	ck_nonnull(f);
-	ck_nonnull(fgets(text, sizeof(text), f));
-	fclose(f);
-	return strtoul(text, NULL, base);
 }
 
 /* Attributes, GID table, P_Key table and files of an InfiniBand port. */
@@ -80,8 +46,8 @@ START_TEST(identity)
 	ck_assert_uint_eq(port.lmc, 0);
 	ck_assert_int_eq(port.pkey_tbl_len, PKEYS);
 	ck_assert_int_eq(port.gid_tbl_len, 8);
-	ck_assert_uint_eq(file_value(1, "lid", 0), 2);
-	ck_assert_uint_eq(file_value(1, "sm_lid", 0), 1);
+	ck_assert_uint_eq(port_file(1, "lid"), 2);
+	ck_assert_uint_eq(port_file(1, "sm_lid"), 1);
 	/* the prefix of the subnet and the GUID of the port */
 	ck_ok(ibv_query_gid(ctx, 1, 0, &gid));
 	ck_assert_int_eq(gid.raw[0], 0xfe);
@@ -271,7 +237,7 @@ START_TEST(lid_change)
 		expect_no_async(d.a.ctx);
 	}
 	ck_assert_uint_eq(port_of(_i ? d.a.ctx : d.b.ctx).lid, 9);
-	ck_assert_uint_eq(file_value(_i ? 0 : 1, "lid", 0), 9);
+	ck_assert_uint_eq(port_file(_i ? 0 : 1, "lid"), 9);
 	write_lost(&d, 2);
 	if (_i)
 		d.a.lid = 9;
@@ -298,7 +264,7 @@ START_TEST(lmc)
 	urxe_port_set("urxe1", "lid=8");
 	urxe_port_set("urxe1", "lmc=2");
 	ck_assert_uint_eq(port_of(d.b.ctx).lmc, 2);
-	ck_assert_uint_eq(file_value(1, "lid_mask_count", 0), 2);
+	ck_assert_uint_eq(port_file(1, "lid_mask_count"), 2);
 	a = (struct av){ .peer = d.at_b };
 	b = (struct av){ .peer = d.at_a, .path_bits = 3 };
 	a.peer.lid = (uint16_t)(7 + _i);
@@ -321,7 +287,7 @@ START_TEST(sm_change)
 	expect_async(b, IBV_EVENT_SM_CHANGE, NULL);
 	expect_no_async(a);
 	ck_assert_uint_eq(port_of(b).sm_lid, 5);
-	ck_assert_uint_eq(file_value(1, "sm_lid", 0), 5);
+	ck_assert_uint_eq(port_file(1, "sm_lid"), 5);
 	urxe_port_set("urxe1", "sm_lid=1");
 	ck_ok(ibv_close_device(a));
 	ck_ok(ibv_close_device(b));
@@ -369,7 +335,7 @@ START_TEST(pkeys)
 	open_two(&d, SAME_PROCESS, &o);
 	ck_ok(ibv_query_pkey(d.b.ctx, 1, 2, &pkey));
 	ck_assert_int_eq(be16toh(pkey), p->b);
-	ck_assert_uint_eq(file_value(1, "pkeys/2", 0), p->b);
+	ck_assert_uint_eq(port_file(1, "pkeys/2"), p->b);
 	bad = port_of(d.b.ctx).bad_pkey_cntr;
 	connect_both(&d, &(struct av){ d.at_b, .pkey_index = 2 },
 		     &(struct av){ d.at_a, .pkey_index = 2 });
