@@ -60,15 +60,15 @@ static void show_device(const struct urxe_dev *dev, uint32_t k)
 {
 	const struct urxe_hca *hca = &dev->hca[k];
 	const uint64_t g = hca->node_guid;
-	char text[INET6_ADDRSTRLEN];
+	char text[INET6_ADDRSTRLEN], name[64];
 	struct urxe_profile p;
 	struct urxe_gid gid;
 	uint32_t i, v2;
 
 	profile_copy(&p, &hca->profile);
-	printf("  device " URXE_DEVICE_NAME
-	       "%u: firmware %s, node GUID %04x:%04x:%04x:%04x%s%s\n",
-	       k, p.fw_ver, (unsigned int)(g >> 48),
+	node_name(dev, k, name);
+	printf("  device %s: firmware %s, node GUID %04x:%04x:%04x:%04x%s%s\n",
+	       name, p.fw_ver, (unsigned int)(g >> 48),
 	       (unsigned int)(g >> 32 & 0xffff),
 	       (unsigned int)(g >> 16 & 0xffff), (unsigned int)(g & 0xffff),
 	       p.name[0] ? ", profile " : "", p.name);
@@ -212,7 +212,7 @@ static void show_adversary(int pid)
 static void show_contexts(struct urxe_fabric *f)
 {
 	const struct urxe_dev *dev = f->dev;
-	char pid[16], comm[17];
+	char pid[16], comm[17], name[64];
 	uint32_t i, n = 0;
 	int o;
 
@@ -231,9 +231,9 @@ static void show_contexts(struct urxe_fabric *f)
 		snprintf(pid, sizeof(pid), "%d", load_relaxed(&c->pid));
 		snprintf(comm, sizeof(comm), "%.15s", c->comm);
 		show_row(pid, comm, c->used);
-		if (f->hcas > 1)
-			printf("  %8s of " URXE_DEVICE_NAME "%u\n", "",
-			       hca_index(dev, hca_of_ctx(f->dev, i)));
+		node_name(dev, hca_index(dev, hca_of_ctx(f->dev, i)), name);
+		if (dev_hcas(dev) > 1)
+			printf("  %8s of %s\n", "", name);
 		show_adversary(load_relaxed(&c->pid));
 	}
 	show_row("", "all", dev->used);
@@ -247,7 +247,7 @@ static void show_text(struct urxe_fabric *f, const char *dir, int dead)
 	uint32_t k;
 
 	printf("fabric %s (%s)\n", strrchr(dir, '/') + 1, dir);
-	for (k = 0; k < f->hcas; k++) {
+	for (k = 0; k < dev_hcas(f->dev); k++) {
 		show_device(f->dev, k);
 		if (!k)
 			show_socket_owner(f);

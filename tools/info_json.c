@@ -47,12 +47,12 @@ static void put_device(struct json *j, const struct urxe_dev *dev, uint32_t k)
 {
 	const struct urxe_hca *hca = &dev->hca[k];
 	struct urxe_profile p;
-	char guid[20], name[16];
+	char guid[20], name[64];
 
 	profile_copy(&p, &hca->profile);
 	snprintf(guid, sizeof(guid), "%016llx",
 		 (unsigned long long)hca->node_guid);
-	snprintf(name, sizeof(name), URXE_DEVICE_NAME "%u", k);
+	node_name(dev, k, name);
 	json_put_string(j, "device", name);
 	json_put_string(j, "profile", p.name);
 	json_put_string(j, "firmware", p.fw_ver);
@@ -144,14 +144,13 @@ static void put_context(struct json *j, struct urxe_dev *dev, uint32_t slot)
 {
 	const struct urxe_ctx_slot *c = &dev->ctx[slot];
 	char *adversary = info_adversary(load_relaxed(&c->pid));
-	char name[16];
+	char name[64];
 
 	json_open(j, NULL, '{');
 	json_put_number(j, "pid", (uint64_t)load_relaxed(&c->pid));
 	json_put_string(j, "program", c->comm);
 	if (dev_hcas(dev) > 1) {
-		snprintf(name, sizeof(name), URXE_DEVICE_NAME "%u",
-			 hca_index(dev, hca_of_ctx(dev, slot)));
+		node_name(dev, hca_index(dev, hca_of_ctx(dev, slot)), name);
 		json_put_string(j, "device", name);
 	}
 	put_objects(j, "objects", c->used);

@@ -41,30 +41,72 @@ static void print_created(const char *dir)
  */
 static int choose_device(const struct urxe_fabric *f, const char *name)
 {
-	const int k = name ? hca_number(name) : 0;
+	const uint32_t n = dev_hcas(f->dev);
+	char own[64], first[64], last[64];
+	int k;
 
-	if (!name && f->hcas > 1)
+	if (!name && n == 1)
+		return 0;
+	/* the number of the port may be there, as in urxe1/1 */
+	k = name ? hca_find(f, name) : -1;
+	if (k < 0 && name && strlen(name) > 2 && strlen(name) < sizeof(own) &&
+	    !strcmp(name + strlen(name) - 2, "/1")) {
+		snprintf(own, sizeof(own), "%.*s", (int)strlen(name) - 2, name);
+		k = hca_find(f, own);
+	}
+	node_name(f->dev, 0, first);
+	node_name(f->dev, n - 1, last);
+	if (!name)
 		fail(0,
-		     "the fabric has %u devices; name one of them, such as urxe1",
-		     f->hcas);
-	else if (k >= 0 && (uint32_t)k < f->hcas)
-		return k;
-	else if (f->hcas == 1)
-		fail(0, "no device %s; the only device is urxe0", name);
-	else
-		fail(0, "no device %s; the devices are urxe0 to urxe%u", name,
-		     f->hcas - 1);
+		     "the fabric has %u devices; name one of them, such as %s",
+		     n, last);
+	else if (k < 0 && n == 1)
+		fail(0, "no device %s; the only device is %s", name, first);
+	else if (k < 0)
+		fail(0, "no device %s; the devices are %s to %s", name, first,
+		     last);
+	return k;
+}
+
+/*
+ * The switch of "SWITCH" or "SWITCH/PORT", or -1.  *port: 0 for all its ports
+ */
+static int find_switch(const struct urxe_fabric *f, const char *word,
+		       uint32_t *port)
+{
+	const char *slash = word ? strchr(word, '/') : NULL;
+	const size_t n = slash ? (size_t)(slash - word) : strlen(word);
+	char name[64];
+	uint32_t s;
+
+	*port = slash ? (uint32_t)strtoul(slash + 1, NULL, 10) : 0;
+	for (s = 0; s < dev_switches(f->dev); s++) {
+		node_name(f->dev, NODE_SWITCH(s), name);
+		if (strlen(name) == n && !strncmp(name, word, n) &&
+		    !slash == !*port)
+			return (int)s;
+	}
 	return -1;
 }
 
-/* Remove the number of the port, as in urxe1/1: a device has one port. */
-static const char *name_of_device(char *word)
+/* Take links of a switch down or up: 1 after a message. */
+static int switch_state(struct urxe_fabric *f, uint32_t s, uint32_t port,
+			bool up, const char *word)
 {
-	char *slash = strchr(word, '/');
+	const bool all = !port;
+	int ret = -EINVAL;
 
-	if (slash && !strcmp(slash, "/1"))
-		*slash = '\0';
-	return word;
+	if (!all)
+		ret = fabric_set_link(f, s, port, up);
+	for (port = 1; all && port <= URXE_SWITCH_PORTS; port++)
+		if (fabric_set_link(f, s, port, up) >= 0)
+			ret = 0;
+	if (ret < 0)
+		return fail(1, "%s has no link", word);
+	if (ret)
+		printf("the link of %s is already %s\n", word,
+		       up ? "up" : "down");
+	return 0;
 }
 
 /* What urxe port set changes: a bit for each name, and the values. */
@@ -150,18 +192,40 @@ static int port_set(struct urxe_fabric *f, uint32_t k, const struct settings *s)
 
 	if (s->given & (SET_LID | SET_LMC))
 		ret = subnet_set_lids(
-			f, (int)k, s->given & SET_LID ? s->lid : port_lid(now),
+			f, k, s->given & SET_LID ? s->lid : port_lid(now),
 			s->given & SET_LMC ? s->lmc : port_lmc(now));
 	if (!ret && s->given & SET_PKEYS)
 		ret = subnet_set_pkeys(f, k, s->pkey, s->pkeys);
 	if (!ret && s->given & (SET_SM_LID | SET_SM_SL))
 		ret = subnet_set_sm(
-			f, (int)k,
+			f, k,
 			(uint16_t)(s->given & SET_SM_LID ? s->sm_lid :
 							   port_sm_lid(now)),
 			(uint8_t)(s->given & SET_SM_SL ? s->sm_sl :
 							 port_sm_sl(now)));
 	return ret;
+}
+
+/* Is that urxe0, or such a name? */
+static bool is_default_name(const char *name)
+{
+	return !strncmp(name, URXE_DEVICE_NAME, strlen(URXE_DEVICE_NAME)) &&
+	       isdigit((unsigned char)name[strlen(URXE_DEVICE_NAME)]);
+}
+
+/* Does the fabric exist, or will a cluster file define its devices? */
+static bool fabric_exists(const char *name)
+{
+	const char *cluster = getenv("URXE_CLUSTER");
+	struct urxe_fabric *f;
+	char dir[256];
+
+	if (cluster && *cluster)
+		return true;
+	if (choose_fabric(name, dir) || fabric_open(dir, false, &f))
+		return false;
+	fabric_close(f);
+	return true;
 }
 
 /* Open the fabric, which is created so that later programs find the change. */
@@ -177,16 +241,26 @@ static int port_open(const char *name, struct urxe_fabric **f)
 
 static int port_state(const char *name, const char *word, const char *device)
 {
+	const bool up = !strcmp(word, "up");
 	struct urxe_fabric *f;
+	char own[64];
+	uint32_t port;
 	int k, ret;
 
 	ret = port_open(name, &f);
 	if (ret)
 		return ret;
+	k = device ? find_switch(f, device, &port) : -1;
+	if (k >= 0) {
+		ret = switch_state(f, (uint32_t)k, port, up, device);
+		fabric_close(f);
+		return ret;
+	}
 	k = choose_device(f, device);
-	if (k >= 0 && fabric_set_port(f, (uint32_t)k, !strcmp(word, "up")))
-		printf("the port of " URXE_DEVICE_NAME "%d is already %s\n", k,
-		       word);
+	if (k >= 0 && fabric_set_port(f, (uint32_t)k, up)) {
+		node_name(f->dev, (uint32_t)k, own);
+		printf("the port of %s is already %s\n", own, word);
+	}
 	fabric_close(f);
 	return k < 0;
 }
@@ -235,13 +309,12 @@ static int cmd_port(int argc, char **argv)
 	if (!set && strcmp(word, "up") && strcmp(word, "down"))
 		return fail_word("urxe port", word, words);
 	/* the device may be omitted: settings have a = */
-	device = optind < argc && !strchr(argv[optind], '=') ?
-			 name_of_device(argv[optind++]) :
-			 NULL;
+	device = optind < argc && !strchr(argv[optind], '=') ? argv[optind++] :
+							       NULL;
 	if (!set && optind < argc)
 		return usage();
-	/* without a fabric, since it would be created */
-	if (device && hca_number(device) < 0)
+	/* a fabric without devices of that name would be created */
+	if (device && !is_default_name(device) && !fabric_exists(name))
 		return fail(
 			1, "no device %s; devices are called urxe0, urxe1, ...",
 			device);
@@ -253,8 +326,8 @@ static int cmd_port(int argc, char **argv)
 const struct command command_port = {
 	.name = "port",
 	.run = cmd_port,
-	.operands = "down|up|set [DEVICE[/1]] [NAME=VALUE...]",
-	.what = "Set the port of a device down or up, as unplugging or plugging its cable would, or set what the subnet manager of InfiniBand assigns to it.",
+	.operands = "down|up|set [DEVICE|SWITCH[/PORT]] [NAME=VALUE...]",
+	.what = "Set the port of a device, or the links of a switch of a cluster file, down or up, as unplugging or plugging the cable would, or set what the subnet manager of InfiniBand assigns to a port.",
 	.options = options,
 	.examples = "  urxe port down --fabric test\n"
 		    "  urxe port up urxe1\n"

@@ -33,6 +33,7 @@
 #define fetch_sub_release(p, v) ATOMIC_RMW(fetch_sub, p, v, release)
 #define fetch_sub_acq_rel(p, v) ATOMIC_RMW(fetch_sub, p, v, acq_rel)
 
+#define fetch_and_seq_cst(p, v) ATOMIC_RMW(fetch_and, p, v, seq_cst)
 #define fetch_or_seq_cst(p, v) ATOMIC_RMW(fetch_or, p, v, seq_cst)
 #define fetch_or_acquire(p, v) ATOMIC_RMW(fetch_or, p, v, acquire)
 #define fetch_and_release(p, v) ATOMIC_RMW(fetch_and, p, v, release)

@@ -54,8 +54,10 @@ bool cm_addr_loopback(const union cm_addr *a)
 
 bool cm_addr_any(const struct urxe_dev *dev, const union cm_addr *a)
 {
-	return cm_addr_zero(a) ||
-	       (cm_addr_loopback(a) && !cm_addr_device(dev, a));
+	if (cm_addr_zero(a) || !cm_addr_loopback(a))
+		return cm_addr_zero(a);
+	return dev->cluster ? !cm_addr_known(dev, a) :
+			      !cm_addr_device(dev, 0, a);
 }
 
 bool cm_addr_same(const union cm_addr *a, const union cm_addr *b)
@@ -163,7 +165,15 @@ static bool gid_find(const struct urxe_dev *dev, const uint8_t raw[16],
 	return false;
 }
 
-uint32_t cm_addr_device(const struct urxe_dev *dev, const union cm_addr *a)
+static uint32_t first_device(const struct urxe_dev *dev, uint32_t host)
+{
+	const uint32_t k = dev->host[host % URXE_MAX_HOST].first;
+
+	return k < dev_hcas(dev) ? k : 0;
+}
+
+uint32_t cm_addr_device(const struct urxe_dev *dev, uint32_t host,
+			const union cm_addr *a)
 {
 	uint32_t index, device;
 	uint8_t raw[16];
@@ -172,7 +182,76 @@ uint32_t cm_addr_device(const struct urxe_dev *dev, const union cm_addr *a)
 	if (dev_hcas(dev) == 1)
 		return 0;
 	cm_addr_raw(a, raw);
-	return gid_find(dev, raw, &index, &device) ? device : 0;
+	return gid_find(dev, raw, &index, &device) ? device :
+						     first_device(dev, host);
+}
+
+uint32_t cm_addr_host(const struct urxe_dev *dev, uint32_t host,
+		      const union cm_addr *a)
+{
+	return dev->hca[cm_addr_device(dev, host, a)].host % URXE_MAX_HOST;
+}
+
+static unsigned int common_bits(const uint8_t a[16], const uint8_t b[16])
+{
+	unsigned int i;
+
+	for (i = 0; i < 128; i++)
+		if ((a[i / 8] ^ b[i / 8]) & 0x80 >> i % 8)
+			break;
+	return i;
+}
+
+/* Store a GID as an address of the family of @like; its port is kept. */
+static bool addr_from_raw(const uint8_t raw[16], const union cm_addr *like,
+			  union cm_addr *to)
+{
+	const uint8_t v4[12] = { [10] = 0xff, 0xff };
+	const uint16_t port = cm_addr_port(to);
+
+	if (memcmp(raw, v4, sizeof(v4)) ? like->sa.sa_family == AF_INET :
+					  like->sa.sa_family != AF_INET)
+		return false;
+	memset(to, 0, sizeof(*to));
+	to->sa.sa_family = like->sa.sa_family;
+	if (like->sa.sa_family == AF_INET)
+		memcpy(&to->in.sin_addr, raw + 12, 4);
+	else if (like->sa.sa_family == AF_INET6)
+		memcpy(&to->in6.sin6_addr, raw, 16);
+	else
+		memcpy(to->ib.sib_addr, raw, 16);
+	cm_addr_set_port(to, port);
+	return true;
+}
+
+bool cm_addr_route(const struct urxe_dev *dev, uint32_t host,
+		   const union cm_addr *dst, union cm_addr *src)
+{
+	const uint32_t first = first_device(dev, host);
+	unsigned int bits, most = 0;
+	uint8_t raw[16];
+	struct urxe_gid g;
+	uint32_t k, row;
+	int peer;
+
+	cm_addr_raw(dst, raw);
+	peer = fabric_gid_owner(dev, raw);
+	for (k = first; k < dev_hcas(dev) && k < first + URXE_HOST_HCAS &&
+			dev->hca[k].host == dev->hca[first].host;
+	     k++) {
+		for (row = 1; row < URXE_GID_ROWS &&
+			      gid_row_get(&dev->hca[k].gid[row], &g);
+		     row++) {
+			bits = 1 + common_bits(g.raw, raw);
+			if (peer >= 0 &&
+			    URXE_PATH_STATE(load_acquire(
+				    &dev->hca[k].path[peer])) != URXE_PORT_NOP)
+				bits += 256;
+			if (bits > most && addr_from_raw(g.raw, dst, src))
+				most = bits;
+		}
+	}
+	return most;
 }
 
 bool cm_addr_known(const struct urxe_dev *dev, const union cm_addr *a)
@@ -195,8 +274,8 @@ uint32_t cm_default_gid(const struct urxe_hca *hca, uint8_t gid[16])
 	return index;
 }
 
-uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
-		     uint8_t gid[16])
+uint32_t cm_addr_gid(const struct urxe_dev *dev, uint32_t host,
+		     const union cm_addr *a, uint8_t gid[16])
 {
 	uint32_t index, device;
 
@@ -207,23 +286,17 @@ uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
 		return index;
 	}
 	/* no entry (for example 127.0.0.1): use the port's default GID */
-	return cm_default_gid(&dev->hca[0], gid);
-}
-
-static const struct urxe_hca *hca_of_id(const struct cm *cm,
-					const struct cm_id *id)
-{
-	return &cm->f->dev->hca[id->device];
+	return cm_default_gid(&dev->hca[first_device(dev, host)], gid);
 }
 
 bool cm_is_infiniband(const struct cm *cm, const struct cm_id *id)
 {
-	return hca_of_id(cm, id)->infiniband;
+	return cm_hca(cm, id)->infiniband;
 }
 
 uint16_t cm_pkey(const struct cm *cm, const struct cm_id *id)
 {
-	return port_pkey(&hca_of_id(cm, id)->subnet, 0) | PKEY_FULL;
+	return port_pkey(&cm_hca(cm, id)->subnet, 0) | PKEY_FULL;
 }
 
 void cm_path_lids(const struct cm *cm, const struct cm_id *id, uint16_t *slid,
@@ -234,14 +307,14 @@ void cm_path_lids(const struct cm *cm, const struct cm_id *id, uint16_t *slid,
 	*slid = *dlid = 0;
 	if (!cm_is_infiniband(cm, id) || peer < 0)
 		return;
-	*slid = port_lid(&hca_of_id(cm, id)->subnet);
+	*slid = port_lid(&cm_hca(cm, id)->subnet);
 	*dlid = port_lid(&cm->f->dev->hca[peer].subnet);
 }
 
 uint8_t cm_path_rate(const struct cm *cm, const struct cm_id *id)
 {
 	const int peer = fabric_gid_owner(cm->f->dev, id->dgid);
-	const uint32_t here = rate_of(&hca_of_id(cm, id)->profile);
+	const uint32_t here = rate_of(&cm_hca(cm, id)->profile);
 	uint32_t there = here;
 
 	if (peer >= 0)
@@ -256,8 +329,9 @@ bool cm_has_path(const struct cm *cm, const struct cm_id *id)
 
 	if (!cm_is_infiniband(cm, id) || peer < 0)
 		return true;
-	return dev->hca[peer].infiniband &&
-	       pkeys_match(port_pkey(&hca_of_id(cm, id)->subnet, 0),
+	return URXE_PATH_STATE(load_acquire(&cm_hca(cm, id)->path[peer])) !=
+		       URXE_PORT_NOP &&
+	       pkeys_match(port_pkey(&cm_hca(cm, id)->subnet, 0),
 			   port_pkey(&dev->hca[peer].subnet, 0));
 }
 

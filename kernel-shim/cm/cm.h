@@ -297,13 +297,33 @@ void cm_event_rebuild(struct cm *cm);
 size_t cm_addr_size(const union cm_addr *a);
 bool cm_addr_zero(const union cm_addr *a); /* the wildcard */
 bool cm_addr_loopback(const union cm_addr *a);
+/* The device of an id with CM_F_DEVICE. */
+static inline struct urxe_hca *cm_hca(const struct cm *cm,
+				      const struct cm_id *id)
+{
+	return hca_at(cm->f->dev, id->device);
+}
+
 /*
  * Wildcard or loopback: the address names no interface.  The loopback
- * addresses of devices other than device 0 (127.0.0.2, ...) do.
+ * addresses of devices other than device 0 (127.0.0.2, ...) do, and with a
+ * cluster file those of all devices.
  */
 bool cm_addr_any(const struct urxe_dev *dev, const union cm_addr *a);
-/* The device that has the address; device 0 for an address of none. */
-uint32_t cm_addr_device(const struct urxe_dev *dev, const union cm_addr *a);
+/* The device that has the address; the first one of @host if none has. */
+uint32_t cm_addr_device(const struct urxe_dev *dev, uint32_t host,
+			const union cm_addr *a);
+/* The host of that device. */
+uint32_t cm_addr_host(const struct urxe_dev *dev, uint32_t host,
+		      const union cm_addr *a);
+/*
+ * With a cluster file: the source address of @host for a destination, of the
+ * same family.  It is the address with the longest prefix in common with @dst,
+ * of a device that a path joins with that of @dst, if there is one.  False:
+ * the host has no such address.
+ */
+bool cm_addr_route(const struct urxe_dev *dev, uint32_t host,
+		   const union cm_addr *dst, union cm_addr *src);
 /* Compare family and address, not ports. */
 bool cm_addr_same(const union cm_addr *a, const union cm_addr *b);
 uint16_t cm_addr_port(const union cm_addr *a); /* host order */
@@ -316,8 +336,8 @@ void cm_addr_raw(const union cm_addr *a, uint8_t gid[16]);
  * v2), that of cm_addr_device().  An address without an entry gets the default
  * GID of the port.
  */
-uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
-		     uint8_t gid[16]);
+uint32_t cm_addr_gid(const struct urxe_dev *dev, uint32_t host,
+		     const union cm_addr *a, uint8_t gid[16]);
 /* Store the link-local GID of a port, and return its index (RoCE v2). */
 uint32_t cm_default_gid(const struct urxe_hca *hca, uint8_t gid[16]);
 /* Return whether the address has a RoCE v2 entry in a GID table. */

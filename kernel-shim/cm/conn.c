@@ -150,6 +150,7 @@ static void passive_init(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 		    (l->flags & (CM_F_AFONLY | CM_F_AFONLY_SET));
 	id->cma = CMA_CONNECT;
 	id->cm = id_is_ud(client) ? CM_SIDR_RCVD : CM_REQ_RCVD;
+	id->host = l->host;
 	id->src = client->dst;
 	id->dst = client->src;
 	memcpy(id->sgid, client->dgid, sizeof(id->sgid));
@@ -288,9 +289,11 @@ bool cm_device_is_down(const struct cm *cm, const struct cm_id *id)
 	const struct urxe_dev *dev = cm->f->dev;
 	const int peer = fabric_gid_owner(dev, id->dgid);
 
+	const struct urxe_hca *hca = cm_hca(cm, id);
+
 	return URXE_PATH_STATE(load_acquire(
-		       &dev->path[id->device][peer < 0 ? id->device : peer])) !=
-	       URXE_PORT_ACTIVE;
+		       &hca->path[peer < 0 ? (int)hca_index(dev, hca) :
+					     peer])) != URXE_PORT_ACTIVE;
 }
 
 /*

@@ -105,7 +105,7 @@ static void put_private(uint8_t *mad, enum mad_field private_data,
 
 static uint64_t ca_guid(const struct cm *cm, const struct cm_id *id)
 {
-	return cm->f->dev->hca[id->device].node_guid;
+	return cm_hca(cm, id)->node_guid;
 }
 
 static void req_put_qp(uint8_t *mad, const struct cm_id *id)

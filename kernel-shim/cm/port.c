@@ -56,9 +56,10 @@ static uint16_t port_space(const struct cm_id *id)
 	return id->src.sa.sa_family == CM_AF_IB ? ib_port_space(id) : id->ps;
 }
 
-static bool port_owned_by(const struct cm_id *o, uint16_t ps, uint16_t port)
+static bool port_owned_by(const struct cm_id *o, uint32_t host, uint16_t ps,
+			  uint16_t port)
 {
-	return o->flags & CM_F_PORT && o->bound_ps == ps &&
+	return o->flags & CM_F_PORT && o->bound_ps == ps && o->host == host &&
 	       cm_addr_port(&o->src) == port;
 }
 
@@ -104,7 +105,7 @@ static int port_check(struct cm *cm, const struct cm_id *id, uint16_t ps,
 	int ret;
 
 	cm_for_each_id(cm, o) {
-		if (!port_owned_by(o, ps, port) || o == id)
+		if (!port_owned_by(o, id->host, ps, port) || o == id)
 			continue;
 		ret = port_conflict(cm, id, o, reuse);
 		if (ret && id_alive(cm, o))
@@ -123,7 +124,7 @@ static bool port_is_bound(struct cm *cm, uint16_t ps, uint16_t port)
 	const struct cm_id *o;
 
 	cm_for_each_id(cm, o)
-		if (port_owned_by(o, ps, port))
+		if (port_owned_by(o, cm->f->host, ps, port))
 			return true;
 	return false;
 }
@@ -212,6 +213,12 @@ static bool listens_on_service(struct cm *cm, const struct cm_id *l,
 	return c && c->state == CM_CHAN_LIVE;
 }
 
+/* The host that @id connects to. */
+static uint32_t destination_host(const struct cm *cm, const struct cm_id *id)
+{
+	return cm_addr_host(cm->f->dev, id->host, &id->dst);
+}
+
 /* Return whether @l listens on the destination address of @id. */
 static bool listens_on_addr(const struct cm *cm, const struct cm_id *l,
 			    const struct cm_id *id)
@@ -224,10 +231,11 @@ static bool listens_on_addr(const struct cm *cm, const struct cm_id *l,
 
 struct cm_id *cm_port_listener(struct cm *cm, const struct cm_id *id)
 {
+	const uint32_t host = destination_host(cm, id);
 	struct cm_id *l, *best = NULL;
 
 	cm_for_each_id(cm, l)
-		if (listens_on_service(cm, l, id) &&
+		if (l->host == host && listens_on_service(cm, l, id) &&
 		    listens_on_addr(cm, l, id) &&
 		    (!best || best->order < l->order))
 			best = l;
@@ -236,10 +244,11 @@ struct cm_id *cm_port_listener(struct cm *cm, const struct cm_id *id)
 
 bool cm_port_has_listener(struct cm *cm, const struct cm_id *id)
 {
+	const uint32_t host = destination_host(cm, id);
 	const struct cm_id *l;
 
 	cm_for_each_id(cm, l)
-		if (listens_on_service(cm, l, id))
+		if (l->host == host && listens_on_service(cm, l, id))
 			return true;
 	return false;
 }

@@ -21,10 +21,10 @@
 #define MS 1000000ull
 #define CHECK_MAX_NS (100 * MS) /* longest interval of checks */
 
-/* Limit the path MTU to the MTU of device @k. */
-static void limit_mtu(const struct urxe_dev *dev, struct cm_id *id, int k)
+/* Limit the path MTU to the MTU of a device. */
+static void limit_mtu(struct cm_id *id, const struct urxe_hca *hca)
 {
-	const struct urxe_profile *p = &dev->hca[k].profile;
+	const struct urxe_profile *p = &hca->profile;
 	const uint8_t mtu = profile_mtu(p->value[PROFILE_active_mtu]);
 
 	if (mtu < cm_path_mtu(id))
@@ -34,9 +34,10 @@ static void limit_mtu(const struct urxe_dev *dev, struct cm_id *id, int k)
 void cm_attach(struct cm *cm, struct cm_id *id)
 {
 	id->flags |= CM_F_DEVICE;
-	id->device = cm_addr_device(cm->f->dev, &id->src) & 7;
-	id->sgid_index = (uint8_t)cm_addr_gid(cm->f->dev, &id->src, id->sgid);
-	limit_mtu(cm->f->dev, id, id->device);
+	id->device = (uint16_t)cm_addr_device(cm->f->dev, id->host, &id->src);
+	id->sgid_index =
+		(uint8_t)cm_addr_gid(cm->f->dev, id->host, &id->src, id->sgid);
+	limit_mtu(id, cm_hca(cm, id));
 }
 
 /*
@@ -47,8 +48,8 @@ static void gids_match(struct cm *cm, struct cm_id *id)
 {
 	if (id->device && wire_gid_is_ipv4(id->sgid) &&
 	    !wire_gid_is_ipv4(id->dgid))
-		id->sgid_index = (uint8_t)cm_default_gid(
-			&cm->f->dev->hca[id->device], id->sgid);
+		id->sgid_index =
+			(uint8_t)cm_default_gid(cm_hca(cm, id), id->sgid);
 }
 
 int cm_resolved(struct cm *cm, struct cm_id *id)
@@ -61,11 +62,11 @@ int cm_resolved(struct cm *cm, struct cm_id *id)
 	if (cm_is_remote(id))
 		cm_addr_raw(&id->dst, id->dgid);
 	else
-		cm_addr_gid(cm->f->dev, &id->dst, id->dgid);
+		cm_addr_gid(cm->f->dev, id->host, &id->dst, id->dgid);
 	gids_match(cm, id);
 	peer = fabric_gid_owner(cm->f->dev, id->dgid);
 	if (peer >= 0)
-		limit_mtu(cm->f->dev, id, peer);
+		limit_mtu(id, &cm->f->dev->hca[peer]);
 	id->cma = CMA_ADDR_RESOLVED;
 	return 0;
 }

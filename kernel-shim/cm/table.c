@@ -217,6 +217,7 @@ struct cm_id *cm_id_new(struct cm *cm, struct cm_chan *c)
 	if (!id)
 		return NULL;
 	*id = (struct cm_id){ .gen = id->gen + 1,
+			      .host = (uint16_t)cm->f->host,
 			      .chan = cm_chan_ref(cm, c) };
 	id->used = 1;
 	return id;

@@ -26,7 +26,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "fabric.h"
+#include "cluster.h"
 #include "internal.h"
 
 static thread_own char why[256];
@@ -217,61 +217,60 @@ static uint64_t choose_guid(const char *dir)
 	return (h & 0x00ffff0000ffffffull) | 0x020000fffe000000ull;
 }
 
-/* Will some device be an InfiniBand device?  *yes is set. */
-static int infiniband_by_env(uint32_t hcas, uint32_t *yes)
+/* Give elements of an array of the segment memory, if there are any. */
+static int allocate_range(int fd, size_t offset, size_t len)
 {
-	uint32_t k, infiniband;
-	int ret = 0;
-
-	for (k = 0, *yes = 0; k < hcas && !ret; k++) {
-		ret = link_layer_by_env(&infiniband, k);
-		*yes |= infiniband;
-	}
-	return ret;
+	return len ? posix_fallocate(fd, (off_t)offset, (off_t)len) : 0;
 }
+
+#define ALLOCATE(fd, array, n)                               \
+	allocate_range(fd, offsetof(struct urxe_dev, array), \
+		       (n) * sizeof(((struct urxe_dev *)NULL)->array[0]))
 
 /*
  * Give a new device segment its size, and memory where it is used: -errno.
  * Memory that is missing later would be a SIGBUS.
  */
-static int device_allocate(struct urxe_fabric *f, int fd, bool infiniband)
+static int device_allocate(struct urxe_fabric *f, int fd,
+			   const struct cluster *c)
 {
-	const struct urxe_dev *dev = NULL;
+	bool infiniband = false;
+	uint32_t k;
 	int ret;
 
-	ret = posix_fallocate(fd, 0,
-			      offsetof(struct urxe_dev, dm) +
-				      URXE_DM_FIRST * sizeof(dev->dm[0]));
-	if (!ret && ftruncate(fd, sizeof(*dev)))
+	for (k = 0; k < c->hcas; k++)
+		infiniband |= c->hca[k].infiniband;
+	ret = allocate_range(fd, 0, offsetof(struct urxe_dev, dm));
+	if (!ret && ftruncate(fd, sizeof(struct urxe_dev)))
 		ret = errno;
+	if (!ret)
+		ret = ALLOCATE(fd, dm, URXE_DM_FIRST);
 	if (!ret && infiniband)
-		ret = posix_fallocate(
-			fd, offsetof(struct urxe_dev, ib_switch),
-			sizeof(*dev) - offsetof(struct urxe_dev, ib_switch));
+		ret = ALLOCATE(fd, umad, URXE_MAX_UMAD);
+	if (!ret)
+		ret = ALLOCATE(fd, host, c->hosts);
+	if (!ret)
+		ret = ALLOCATE(fd, hca, c->hcas);
+	if (!ret)
+		ret = ALLOCATE(fd, sw, c->switches);
 	if (ret)
 		return fabric_fail(ret, "no room for %zu bytes in %s",
 				   offsetof(struct urxe_dev, dm), f->dir);
 	return 0;
 }
 
-static int device_init(struct urxe_fabric *f, int fd)
+static int device_fill(struct urxe_fabric *f, int fd, const struct cluster *c,
+		       uint64_t dm_bytes)
 {
-	uint64_t procs, dm_bytes;
 	struct urxe_dev *dev;
-	uint32_t hcas, infiniband;
+	uint64_t procs;
 	int ret;
 
-	ret = choose_dm_bytes(f->dirfd, &dm_bytes);
-	if (!ret)
-		ret = hcas_by_env(&hcas);
-	if (!ret)
-		ret = infiniband_by_env(hcas ? hcas : 1, &infiniband);
-	if (!ret)
-		ret = sparse_allowed(sizeof(*dev));
+	ret = sparse_allowed(sizeof(*dev));
 	if (!ret)
 		ret = process_file_make(f, &procs);
 	if (!ret)
-		ret = device_allocate(f, fd, infiniband);
+		ret = device_allocate(f, fd, c);
 	if (ret)
 		return ret;
 	dev = mmap(NULL, sizeof(*dev), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
@@ -282,10 +281,26 @@ static int device_init(struct urxe_fabric *f, int fd)
 	dev->version = urxe_layout_version;
 	dev->size = sizeof(*dev);
 	dev->procs_ino = procs;
-	ret = hcas_init(dev, hcas ? hcas : 1, choose_guid(f->dir));
+	ret = hcas_init(dev, c, choose_guid(f->dir));
 	dev->dm_bytes = dm_bytes;
 	store_relaxed(&dev->dm_high, URXE_DM_FIRST);
 	munmap(dev, sizeof(*dev));
+	return ret;
+}
+
+static int device_init(struct urxe_fabric *f, int fd)
+{
+	uint64_t dm_bytes;
+	struct cluster c;
+	int ret;
+
+	ret = choose_dm_bytes(f->dirfd, &dm_bytes);
+	if (!ret)
+		ret = cluster_by_env(&c);
+	if (ret)
+		return ret;
+	ret = device_fill(f, fd, &c, dm_bytes);
+	cluster_free(&c);
 	return ret;
 }
 
@@ -391,9 +406,9 @@ static int device_map(struct urxe_fabric *f)
 		goto out_close;
 	dev = map;
 	f->dm_bytes = dev->dm_bytes;
-	f->hcas = dev->hcas;
+	f->dev = dev;
 	if (dev->size != sizeof(*dev) || f->dm_bytes > URXE_DM_MAX_BYTES ||
-	    !f->hcas || f->hcas > URXE_MAX_HCA ||
+	    !dev->hcas || dev->hcas > URXE_MAX_HCA || host_set(f, 0) ||
 	    dev->dm_path[sizeof(dev->dm_path) - 1])
 		ret = -EPROTO;
 	else /* the mapping keeps the lock held; see stale.c */
@@ -404,7 +419,6 @@ static int device_map(struct urxe_fabric *f)
 		munmap(dev, sizeof(*dev));
 		goto out_close;
 	}
-	f->dev = dev;
 	f->ino = st.st_ino;
 	why[0] = 0;
 out_close:
@@ -485,6 +499,11 @@ static int fabric_try_open(struct urxe_fabric *f, bool create)
 	}
 	if (!ret && create)
 		ret = fabric_check_devices(f);
+	if (!ret) {
+		ret = host_choose(f);
+		if (ret)
+			munmap(f->dev, sizeof(*f->dev));
+	}
 	if (ret)
 		close(f->dirfd);
 	return ret;

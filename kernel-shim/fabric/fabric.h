@@ -19,8 +19,9 @@
 #include "shared/layout.h"
 
 /*
- * Device k is urxek, with the character device uverbs(1000 + k), minor number
- * URXE_DEV_MINOR + k, and the netlink DEV_INDEX URXE_DEV_INDEX + k.
+ * Device k of a host has the character device uverbs(1000 + k), minor number
+ * URXE_DEV_MINOR + k, and the netlink DEV_INDEX URXE_DEV_INDEX + k.  Without a
+ * cluster file its name is urxek.
  */
 #define URXE_DEVICE_NAME "urxe"
 #define URXE_UVERBS_NAME "uverbs"
@@ -31,6 +32,7 @@
 #define URXE_CM_MAJOR 10
 #define URXE_CM_MINOR 60001
 #define URXE_UMAD_MINOR 50 /* + number of the device; issm: 8 more */
+#define URXE_PCI_BUS 0x7578ffu /* domain and bus, if none is given */
 
 /*
  * This process's id in the fabric.  It is in a page that is zero in a forked
@@ -57,11 +59,22 @@ struct urxe_fabric {
 	char dir[256];
 	uint64_t ino; /* inode of the device segment */
 	struct urxe_dev *dev;
-	uint32_t hcas; /* dev->hcas when it was mapped */
+	/*
+	 * the host of this process, and its devices, [first, first + hcas), as
+	 * they were when it was mapped
+	 */
+	uint32_t host, first, hcas;
 	uint64_t dm_bytes; /* dev->dm_bytes when it was mapped */
 	char *dm; /* the whole heap, 2 MiB aligned; NULL until mapped */
 	int dm_fd;
 };
+
+/* Device k < f->hcas of the host of this process. */
+static inline struct urxe_hca *fabric_hca(const struct urxe_fabric *f,
+					  uint32_t k)
+{
+	return hca_at(f->dev, f->first + k);
+}
 
 /* fabric.c ------------------------------------------------------------- */
 
@@ -75,16 +88,21 @@ int fabric_dir(char *buf, size_t len);
 /*
  * Map the fabric at dir; with create, make it if it does not exist, and
  * replace it if it is broken or an unused one of another version.  -ENOENT;
- * -EINVAL: with create, URXE_DEVICES or URXE_PROFILE do not describe its
- * devices;
+ * -EINVAL: with create, URXE_CLUSTER, URXE_DEVICES or URXE_PROFILE do not
+ * describe its devices; or it has no host URXE_HOST;
  * -EPERM: the directory belongs to another user, is accessible by others, or
  * is a symbolic link; -EPROTO: another layout version, in use; -EAGAIN,
  * -ESTALE: it was being replaced all the time; or an error of the system.
  */
 int fabric_open(const char *dir, bool create, struct urxe_fabric **out);
 void fabric_close(struct urxe_fabric *f);
-/* hca.c: the number k of a device that is called urxek, or -1. */
-int hca_number(const char *name);
+/*
+ * hca.c: the number of the device with that name, of this host, or with the
+ * name of its host, as in alice/mlx5_0; or -1.
+ */
+int hca_find(const struct urxe_fabric *f, const char *name);
+/* Name of a node, as "host/device", "device" or "switch". */
+void node_name(const struct urxe_dev *dev, uint32_t node, char name[64]);
 /* The value of URXE_DEVICES, or 0 if it is unset.  -EINVAL: invalid. */
 int hcas_by_env(uint32_t *n);
 /* Set *external to whether URXE_SM is "external".  -EINVAL: invalid. */
@@ -530,21 +548,24 @@ bool mcast_reaches(struct urxe_dev *dev, uint16_t mlid, const uint8_t gid[16],
 /* subnet.c: InfiniBand -------------------------------------------------- */
 
 /* Has nothing been changed since the fabric was created? */
+bool ports_are_initial(const struct urxe_dev *dev);
 bool subnet_is_initial(const struct urxe_dev *dev);
 /* The device with the built-in subnet manager: the first InfiniBand device. */
 uint32_t subnet_sm_home(const struct urxe_dev *dev);
-/* NodeDescription of a device; of the switch, if k is -1.  At most 64 bytes. */
-void subnet_node_name(char name[64], int k);
+/* NodeDescription of a node.  At most 64 bytes. */
+void subnet_node_name(const struct urxe_dev *dev, char name[64], uint32_t node);
 /*
- * Change LIDs, P_Key table or subnet manager of the port of device k, and
- * raise LID_CHANGE, PKEY_CHANGE or SM_CHANGE.  k -1: of the switch.
+ * Change LIDs, P_Key table or subnet manager of the port of a device, or port
+ * 0 of a switch, and raise LID_CHANGE, PKEY_CHANGE or SM_CHANGE.
  * -EOPNOTSUPP: it is an Ethernet device; -EINVAL: invalid LIDs, or
  * those of another port; or an error of fabric_lock().
  */
-int subnet_set_lids(struct urxe_fabric *f, int k, uint32_t lid, uint32_t lmc);
+int subnet_set_lids(struct urxe_fabric *f, uint32_t node, uint32_t lid,
+		    uint32_t lmc);
 int subnet_set_pkeys(struct urxe_fabric *f, uint32_t k, const uint16_t *pkey,
 		     uint32_t n);
-int subnet_set_sm(struct urxe_fabric *f, int k, uint16_t lid, uint8_t sl);
+int subnet_set_sm(struct urxe_fabric *f, uint32_t node, uint16_t lid,
+		  uint8_t sl);
 
 /* port.c --------------------------------------------------------------- */
 
@@ -554,6 +575,12 @@ int subnet_set_sm(struct urxe_fabric *f, int k, uint16_t lid, uint8_t sl);
  * every context of the device.  Returns 1 if the port had that state already.
  */
 int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up);
+/*
+ * Take the link of a port of switch s down or up.  A device at its other end
+ * loses its link, or gets it back.  Returns 1 if it had that state already.
+ * -EINVAL: there is no link
+ */
+int fabric_set_link(struct urxe_fabric *f, uint32_t s, uint32_t port, bool up);
 /* The same for a state (enum urxe_port_state), as a subnet manager sets it. */
 int fabric_set_port_state(struct urxe_fabric *f, uint32_t k, uint32_t state);
 /* Raise a port event (enum ibv_event_type) in every context of device k. */

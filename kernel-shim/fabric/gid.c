@@ -10,7 +10,8 @@
  * loopback has addresses, they are used.  This is the table of device 0.
  *
  * Device k > 0 has two rows, which do not change: the link-local address
- * derived from its node GUID, and 127.0.0.(1 + k).
+ * derived from its node GUID, and 127.0.0.(1 + k).  With a cluster file that
+ * applies to all devices, and the addresses are those of the file.
  *
  * On InfiniBand, row 0 of device 0 is derived from the node GUID as well: the
  * GID of a port consists of the prefix of its subnet and its GUID (IB 4.1.1).
@@ -181,31 +182,50 @@ static void gid_from_guid(uint64_t guid, uint8_t raw[16])
 		raw[8 + i] = (uint8_t)(guid >> (56 - 8 * i));
 }
 
-/* ::ffff:127.0.0.(1 + k) */
-static void gid_from_number(uint32_t k, uint8_t raw[16])
+/*
+ * ::ffff:127.0.0.(1 + k); with a cluster file 127.(64 + h / 256).(h % 256).
+ * (1 + k), of device k of host h
+ */
+static void gid_from_number(const struct urxe_dev *dev, uint32_t k,
+			    uint8_t raw[16])
 {
+	const uint32_t h = dev->hca[k].host;
+
 	memset(raw, 0, 16);
 	raw[10] = raw[11] = 0xff;
 	raw[12] = 127;
-	raw[15] = (uint8_t)(1 + k);
+	if (dev->cluster) {
+		raw[13] = (uint8_t)(64 + h / 256);
+		raw[14] = (uint8_t)h;
+	}
+	raw[15] = (uint8_t)(1 + k - dev->host[h].first);
+}
+
+static void gid_table_fill(struct urxe_dev *dev, uint32_t k)
+{
+	struct urxe_hca *hca = &dev->hca[k];
+	struct urxe_gid *g = hca->gid;
+
+	gid_from_guid(hca->node_guid, g[0].raw);
+	store_relaxed(&g[0].valid, 1);
+	if (!load_relaxed(&g[1].valid)) {
+		gid_from_number(dev, k, g[1].raw);
+		store_relaxed(&g[1].valid, 1);
+	}
+	for (; load_relaxed(&g->valid); g++) {
+		g->ifindex = if_nametoindex("lo");
+		snprintf(g->ifname, sizeof(g->ifname), "%s",
+			 hca->netdev[0] ? hca->netdev : "lo");
+	}
+	store_relaxed(&hca->gid_gen, 1);
 }
 
 void gid_table_init(struct urxe_dev *dev)
 {
-	struct urxe_gid *g;
-	uint32_t k, i;
+	uint32_t k;
 
-	for (k = 1; k < dev_hcas(dev); k++) {
-		gid_from_guid(dev->hca[k].node_guid, dev->hca[k].gid[0].raw);
-		gid_from_number(k, dev->hca[k].gid[1].raw);
-		for (i = 0; i < 2; i++) {
-			g = &dev->hca[k].gid[i];
-			g->ifindex = if_nametoindex("lo");
-			strcpy(g->ifname, "lo");
-			store_relaxed(&g->valid, 1);
-		}
-		store_relaxed(&dev->hca[k].gid_gen, 1);
-	}
+	for (k = !dev->cluster; k < dev_hcas(dev); k++)
+		gid_table_fill(dev, k);
 }
 
 static void found_add_link_local(struct urxe_fabric *f, struct found *found,
@@ -346,6 +366,8 @@ int fabric_refresh_gids(struct urxe_fabric *f)
 	uint32_t gen;
 	int ret;
 
+	if (f->dev->cluster)
+		return 0;
 	memset(&found, 0, sizeof(found));
 	found.netns = fabric_netns();
 	/*

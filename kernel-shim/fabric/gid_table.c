@@ -79,9 +79,13 @@ int fabric_gid_owner(const struct urxe_dev *dev, const uint8_t gid[16])
 	uint32_t k, i;
 
 	for (k = 0; k < dev_hcas(dev); k++)
-		for (i = 0; i < URXE_GID_ROWS; i++)
-			if (load_acquire(&dev->hca[k].gid[i].valid) &&
-			    !memcmp(dev->hca[k].gid[i].raw, gid, 16))
-				return (int)k;
+		for (i = 0; i < URXE_GID_ROWS; i++) {
+			if (load_acquire(&dev->hca[k].gid[i].valid)) {
+				if (!memcmp(dev->hca[k].gid[i].raw, gid, 16))
+					return (int)k;
+			} else if (k || dev->cluster) {
+				break; /* this table has no gaps */
+			}
+		}
 	return -1;
 }

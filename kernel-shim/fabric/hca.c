@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The devices of a fabric (struct urxe_hca).  Their number is URXE_DEVICES, or
- * 1, their profiles are those of URXE_PROFILE, or none, and their link layers
- * those of URXE_LINK_LAYER, or Ethernet, when the fabric is created.  None of
- * these changes.  A fabric without users that has other devices is replaced
- * (fabric.c).
+ * The devices of a fabric (struct urxe_hca) and their hosts.  They are those of
+ * the file URXE_CLUSTER when the fabric is created.  Without one there is one
+ * host; its number of devices is URXE_DEVICES, or 1, their profiles are those
+ * of URXE_PROFILE, or none, and their link layers those of URXE_LINK_LAYER, or
+ * Ethernet.  None of these changes.  A fabric without users that has other
+ * devices is replaced (fabric.c).
+ *
+ * A process belongs to the host URXE_HOST, or the first one.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/plural.h"
+#include "cluster.h"
 #include "internal.h"
 #include "profile.h"
 
@@ -22,11 +27,11 @@ int hcas_by_env(uint32_t *n)
 	*n = 0;
 	if (!env || !*env)
 		return 0;
-	if (env[0] < '1' || env[0] > '0' + URXE_MAX_HCA || env[1])
+	if (env[0] < '1' || env[0] > '0' + URXE_HOST_HCAS || env[1])
 		return fabric_fail(
 			EINVAL,
 			"URXE_DEVICES=%s is not a number of devices: 1 to %d",
-			env, URXE_MAX_HCA);
+			env, URXE_HOST_HCAS);
 	*n = (uint32_t)(env[0] - '0');
 	return 0;
 }
@@ -135,11 +140,36 @@ static int sm_differs(const struct urxe_fabric *f)
 	return 1;
 }
 
+/* The same for URXE_CLUSTER. */
+static int cluster_differs(const struct urxe_fabric *f)
+{
+	uint32_t want;
+	int ret = cluster_hash_by_env(&want);
+
+	if (ret || f->dev->cluster == want)
+		return ret;
+	fabric_fail(
+		EINVAL,
+		"the fabric %s was made %s cluster file; choose another fabric, or urxe rm it when no process uses it",
+		f->dir, f->dev->cluster ? "from another" : "without a");
+	return 1;
+}
+
+static bool env_is_set(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value;
+}
+
 int hcas_are_wanted(const struct urxe_fabric *f)
 {
 	uint32_t want;
-	int ret = hcas_by_env(&want);
+	int ret = cluster_differs(f);
 
+	if (ret || f->dev->cluster)
+		return ret < 0 ? ret : !ret;
+	ret = hcas_by_env(&want);
 	if (!ret)
 		ret = link_layers_differ(f);
 	if (!ret)
@@ -161,6 +191,10 @@ int hcas_agree(const struct urxe_fabric *f)
 
 	if (ret)
 		return ret;
+	if (env_is_set("URXE_CLUSTER")) {
+		ret = cluster_differs(f);
+		return ret > 0 ? -EINVAL : ret;
+	}
 	if (want && want != f->hcas)
 		return fabric_fail(
 			EINVAL,
@@ -175,37 +209,155 @@ int hcas_agree(const struct urxe_fabric *f)
 	return ret > 0 ? -EINVAL : ret;
 }
 
-int hca_number(const char *name)
+void node_name(const struct urxe_dev *dev, uint32_t node, char name[64])
 {
-	const size_t n = strlen(URXE_DEVICE_NAME);
-	const char *digit = name + n;
+	const struct urxe_hca *hca;
+	const struct urxe_host *host;
 
-	if (strncmp(name, URXE_DEVICE_NAME, n) || *digit < '0' ||
-	    *digit >= '0' + URXE_MAX_HCA || digit[1])
-		return -1;
-	return *digit - '0';
+	if (node >= URXE_MAX_HCA) {
+		snprintf(name, 64, "%.31s",
+			 dev->sw[(node - URXE_MAX_HCA) % URXE_MAX_SWITCH].name);
+		return;
+	}
+	hca = &dev->hca[node];
+	host = &dev->host[hca->host % URXE_MAX_HOST];
+	if (host->name[0])
+		snprintf(name, 64, "%.31s/%.15s", host->name, hca->name);
+	else
+		snprintf(name, 64, "%.15s", hca->name);
 }
 
-int hcas_init(struct urxe_dev *dev, uint32_t n, uint64_t guid)
+int hca_find(const struct urxe_fabric *f, const char *name)
 {
+	const struct urxe_dev *dev = f->dev;
+	char full[64];
 	uint32_t k;
-	int ret;
 
-	dev->hcas = n;
-	for (k = 0; k < n; k++) {
-		ret = profile_by_env(&dev->hca[k].profile, k);
-		if (!ret)
-			ret = link_layer_by_env(&dev->hca[k].infiniband, k);
-		if (ret)
-			return ret;
-		/* only the low 24 bits differ */
-		dev->hca[k].node_guid = (guid & ~0xffffffull) |
-					((guid + k) & 0xffffff);
-		store_relaxed(&dev->hca[k].port_state, URXE_PORT_ACTIVE);
+	for (k = 0; k < dev_hcas(dev); k++) {
+		node_name(dev, k, full);
+		if (!strcmp(full, name) || (k - f->first < f->hcas &&
+					    !strncmp(dev->hca[k].name, name,
+						     sizeof(dev->hca[k].name))))
+			return (int)k;
 	}
-	ret = subnet_init(dev);
+	return -1;
+}
+
+int host_set(struct urxe_fabric *f, uint32_t host)
+{
+	const struct urxe_dev *dev = f->dev;
+
+	if (host >= dev->hosts || dev->hosts > URXE_MAX_HOST)
+		return -EPROTO;
+	f->host = host;
+	f->first = dev->host[host].first;
+	f->hcas = dev->host[host].hcas;
+	return f->hcas && f->hcas <= URXE_HOST_HCAS &&
+			       f->first < dev_hcas(dev) &&
+			       f->hcas <= dev_hcas(dev) - f->first ?
+		       0 :
+		       -EPROTO;
+}
+
+int host_choose(struct urxe_fabric *f)
+{
+	const char *want = getenv("URXE_HOST");
+	const struct urxe_host *h = f->dev->host;
+	uint32_t i;
+
+	if (!want || !*want)
+		return 0;
+	for (i = 0; i < f->dev->hosts; i++)
+		if (!strncmp(h[i].name, want, sizeof(h[i].name)))
+			return host_set(f, i);
+	return fabric_fail(EINVAL,
+			   "the fabric %s has no host %s, but %s%.31s%s",
+			   f->dir, want, h->name[0] ? "" : "one without a name",
+			   h->name, f->dev->hosts > 1 ? " and others" : "");
+}
+
+/* One host without a name; its devices are urxe0, urxe1, ... */
+static int cluster_default(struct cluster *c, uint32_t n)
+{
+	struct urxe_hca *hca;
+	uint32_t k;
+	int ret = cluster_alloc(c, n, 1, 1);
+
 	if (ret)
 		return ret;
+	c->hcas = c->host->hcas = n;
+	c->hosts = 1;
+	for (k = 0; k < n && !ret; k++) {
+		hca = &c->hca[k];
+		snprintf(hca->name, sizeof(hca->name), URXE_DEVICE_NAME "%u",
+			 k);
+		hca->numa_node = -1;
+		hca->peer.node = NODE_NONE;
+		store_relaxed(&hca->subnet.pkey[0], PKEY_DEFAULT);
+		ret = profile_by_env(&hca->profile, k);
+		if (!ret)
+			ret = link_layer_by_env(&hca->infiniband, k);
+	}
+	if (!ret)
+		ret = cluster_complete(c);
+	if (ret)
+		cluster_free(c);
+	return ret;
+}
+
+int cluster_by_env(struct cluster *c)
+{
+	uint32_t n;
+	int ret;
+
+	if (env_is_set("URXE_CLUSTER")) {
+		if (env_is_set("URXE_DEVICES") || env_is_set("URXE_PROFILE") ||
+		    env_is_set("URXE_LINK_LAYER"))
+			return fabric_fail(
+				EINVAL,
+				"URXE_CLUSTER excludes URXE_DEVICES, URXE_PROFILE and URXE_LINK_LAYER");
+		return cluster_read(c);
+	}
+	ret = hcas_by_env(&n);
+	return ret ? ret : cluster_default(c, n ? n : 1);
+}
+
+/* The first state of a port, and what its PCI function is if it has none. */
+static void hca_init(struct urxe_dev *dev, uint32_t k, uint64_t guid)
+{
+	struct urxe_hca *hca = &dev->hca[k];
+	uint32_t down = load_relaxed(&hca->down) & PORT_DOWN_BITS;
+
+	/* only the low 24 bits differ */
+	hca->node_guid = (guid & ~0xffffffull) | ((guid + k) & 0xffffff);
+	if (!hca->pci)
+		hca->pci = URXE_PCI_BUS << 8 | (k - dev->host[hca->host].first)
+						       << 3;
+	if (dev->has_links && hca->peer.node == NODE_NONE)
+		down |= PORT_NO_LINK;
+	store_relaxed(&hca->down, down | PORT_DOWN_FIRST(down));
+	store_relaxed(&hca->port_state,
+		      down ? URXE_PORT_DOWN : port_state_up(dev, k));
+}
+
+int hcas_init(struct urxe_dev *dev, const struct cluster *c, uint64_t guid)
+{
+	uint32_t k;
+	int ret = sm_by_env(&dev->sm_external);
+
+	if (ret)
+		return ret;
+	dev->hcas = c->hcas;
+	dev->hosts = c->hosts;
+	dev->switches = c->switches;
+	dev->cluster = c->hash;
+	dev->has_links = c->has_links;
+	memcpy(dev->hca, c->hca, c->hcas * sizeof(*c->hca));
+	memcpy(dev->host, c->host, c->hosts * sizeof(*c->host));
+	memcpy(dev->sw, c->sw, c->switches * sizeof(*c->sw));
+	for (k = 0; k < c->hcas; k++)
+		hca_init(dev, k, guid);
+	subnet_init(dev);
 	paths_update(dev);
 	gid_table_init(dev);
 	return 0;

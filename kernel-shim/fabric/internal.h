@@ -22,15 +22,30 @@ void dm_heap_recover(struct urxe_fabric *f);
 void dm_heap_remove(struct urxe_dev *dev);
 
 /*
- * hca.c: initialize n devices of a new segment; the GUID of the first one is
- * guid.  -ENOENT, -EINVAL or another error: URXE_PROFILE or URXE_LINK_LAYER is
- * invalid.
+ * profile.c: read a text file of less than @most bytes into @text, which has
+ * one byte more.  @what: what it is, for fabric_why().  -errno
  */
-int hcas_init(struct urxe_dev *dev, uint32_t n, uint64_t guid);
+int text_read(const char *path, const char *what, char *text, size_t most);
+
+struct cluster;
 /*
- * 1 if the fabric has URXE_DEVICES devices (default: one) with the profiles of
- * URXE_PROFILE (default: none) and the link layers of URXE_LINK_LAYER (default:
- * Ethernet), 0 if not; -errno: these are invalid.
+ * hca.c: what a new fabric gets, by the environment.  cluster_free() frees it.
+ * -errno with fabric_why(): the environment, a profile or the cluster file is
+ * invalid
+ */
+int cluster_by_env(struct cluster *c);
+/*
+ * Initialize devices, hosts and switches of a new segment; the GUID of the
+ * first device is guid.  -EINVAL: URXE_SM is invalid
+ */
+int hcas_init(struct urxe_dev *dev, const struct cluster *c, uint64_t guid);
+/* cluster.c: add a switch without links. */
+void switch_init(struct cluster *c, const char *name);
+/*
+ * 1 if the fabric is that of URXE_CLUSTER, or has URXE_DEVICES devices
+ * (default: one) with the profiles of URXE_PROFILE (default: none) and the link
+ * layers of URXE_LINK_LAYER (default: Ethernet), 0 if not; -errno: these are
+ * invalid.
  */
 int hcas_are_wanted(const struct urxe_fabric *f);
 /*
@@ -44,13 +59,21 @@ int hcas_agree(const struct urxe_fabric *f);
  */
 bool hca_word(const char *list, uint32_t k, char *word, size_t room);
 /*
- * subnet.c: assign LIDs and P_Keys to the ports of a new segment.  -EINVAL:
- * URXE_SM is invalid.
+ * Make a host that of this process.  host_choose(): that of URXE_HOST.
+ * -EPROTO: the segment is damaged; -EINVAL: there is no such host
  */
-int subnet_init(struct urxe_dev *dev);
+int host_set(struct urxe_fabric *f, uint32_t host);
+int host_choose(struct urxe_fabric *f);
+/* subnet.c: assign LIDs to the ports and switches of a new segment. */
+void subnet_init(struct urxe_dev *dev);
+/* port.c: the state of a port whose link comes up. */
+uint32_t port_state_up(const struct urxe_dev *dev, uint32_t k);
 /* port.c: store the paths between all ports, after a port has changed. */
 void paths_update(struct urxe_dev *dev);
-/* gid.c: fill the GID tables of a new segment, except that of device 0. */
+/*
+ * gid.c: fill the GID tables of a new segment; that of device 0 only if it is
+ * not filled from the addresses of the system.
+ */
 void gid_table_init(struct urxe_dev *dev);
 
 /*

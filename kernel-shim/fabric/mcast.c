@@ -160,25 +160,31 @@ int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn)
 	return s ? 0 : -EINVAL;
 }
 
-/* Under the device lock: count a join; those by MADs count once per port. */
-static void group_count(struct urxe_mcast_grp *g, const struct mcast_join *j)
+static struct urxe_mcast_joins *
+joins_of(struct urxe_dev *dev, const struct urxe_mcast_grp *g, uint32_t k)
 {
-	const uint32_t bit = 1u << j->device % URXE_MAX_HCA;
-	_Atomic uint32_t *joins = &g->joins[j->device % URXE_MAX_HCA];
+	return &hca_at(dev, k)->joins[g - dev->mcast];
+}
+
+/* Under the device lock: count a join; those by MADs count once per port. */
+static void group_count(struct urxe_dev *dev, struct urxe_mcast_grp *g,
+			const struct mcast_join *j)
+{
+	struct urxe_mcast_joins *of = joins_of(dev, g, j->device);
 	bool again = false, receives = j->receives;
 
 	if (j->by_mad) {
-		again = load_relaxed(&g->by_mad) & bit;
-		receives &= !(load_relaxed(&g->by_mad_receives) & bit);
-		fetch_or_seq_cst(&g->by_mad, bit);
+		again = load_relaxed(&of->by_mad);
+		receives &= !load_relaxed(&of->by_mad_receives);
+		store_seq_cst(&of->by_mad, 1);
 		if (receives)
-			fetch_or_seq_cst(&g->by_mad_receives, bit);
+			store_seq_cst(&of->by_mad_receives, 1);
 	}
 	if (!load_relaxed(&g->joined)) {
 		g->qkey = j->qkey;
 		g->pkey = j->pkey;
 	}
-	fetch_add_relaxed(joins, receives);
+	fetch_add_relaxed(&of->receives, receives);
 	fetch_add_release(&g->joined, !again);
 }
 
@@ -192,7 +198,7 @@ int mcast_port_join(struct urxe_fabric *f, const struct mcast_join *j)
 		return ret;
 	g = mcast_get(f->dev, j->mgid);
 	if (g) {
-		group_count(g, j);
+		group_count(f->dev, g, j);
 		ret = (int)(MLID_FIRST + (uint32_t)(g - f->dev->mcast));
 	} else {
 		ret = -ENOMEM;
@@ -207,12 +213,14 @@ static struct urxe_mcast_grp *mcast_of_mlid(struct urxe_dev *dev, uint16_t mlid)
 }
 
 /* Under the device lock. */
-static void group_discount(struct urxe_mcast_grp *g, uint32_t k, bool receives)
+static void group_discount(struct urxe_dev *dev, uint16_t mlid, uint32_t k,
+			   bool receives)
 {
-	_Atomic uint32_t *joins = &g->joins[k % URXE_MAX_HCA];
+	struct urxe_mcast_grp *g = mcast_of_mlid(dev, mlid);
+	struct urxe_mcast_joins *of = joins_of(dev, g, k);
 
-	if (receives && load_relaxed(joins))
-		fetch_sub_relaxed(joins, 1);
+	if (receives && load_relaxed(&of->receives))
+		fetch_sub_relaxed(&of->receives, 1);
 	if (load_relaxed(&g->joined))
 		fetch_sub_release(&g->joined, 1);
 }
@@ -222,13 +230,13 @@ void mcast_port_leave(struct urxe_fabric *f, uint16_t mlid, uint32_t k,
 {
 	if (fabric_lock(f))
 		return;
-	group_discount(mcast_of_mlid(f->dev, mlid), k, receives);
+	group_discount(f->dev, mlid, k, receives);
 	fabric_unlock(f);
 }
 
 struct mcast_counts {
 	uint32_t joined[URXE_MAX_MCAST_GRP];
-	uint32_t joins[URXE_MAX_MCAST_GRP][URXE_MAX_HCA];
+	uint32_t joins[URXE_MAX_HCA][URXE_MAX_MCAST_GRP];
 };
 
 struct mcast_counts *mcast_counts_new(void)
@@ -242,29 +250,32 @@ void mcast_count(struct mcast_counts *c, uint16_t mlid, uint32_t k,
 	const uint32_t i = (mlid - MLID_FIRST) % URXE_MAX_MCAST_GRP;
 
 	c->joined[i]++;
-	c->joins[i][k % URXE_MAX_HCA] += receives;
+	c->joins[k % URXE_MAX_HCA][i] += receives;
+}
+
+/* Under the device lock: set the joins of one port. */
+static void joins_set(struct urxe_dev *dev, struct mcast_counts *c, uint32_t k)
+{
+	struct urxe_mcast_joins *of = dev->hca[k].joins;
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_MCAST_GRP; i++, of++) {
+		c->joined[i] += !!load_relaxed(&of->by_mad);
+		store_relaxed(&of->receives,
+			      c->joins[k][i] +
+				      !!load_relaxed(&of->by_mad_receives));
+	}
 }
 
 void mcast_counts_set(struct urxe_fabric *f, struct mcast_counts *c)
 {
-	struct urxe_mcast_grp *g = f->dev->mcast;
-	uint32_t i, k, bit;
+	uint32_t i, k;
 
 	if (!fabric_lock(f)) {
-		for (i = 0; i < URXE_MAX_MCAST_GRP; i++, g++) {
-			for (k = 0; k < URXE_MAX_HCA; k++) {
-				bit = 1u << k;
-				c->joined[i] +=
-					!!(load_relaxed(&g->by_mad) & bit);
-				store_relaxed(
-					&g->joins[k],
-					c->joins[i][k] +
-						!!(load_relaxed(
-							   &g->by_mad_receives) &
-						   bit));
-			}
-			store_release(&g->joined, c->joined[i]);
-		}
+		for (k = 0; k < dev_hcas(f->dev); k++)
+			joins_set(f->dev, c, k);
+		for (i = 0; i < URXE_MAX_MCAST_GRP; i++)
+			store_release(&f->dev->mcast[i].joined, c->joined[i]);
 		fabric_unlock(f);
 	}
 	free(c);
@@ -272,18 +283,18 @@ void mcast_counts_set(struct urxe_fabric *f, struct mcast_counts *c)
 
 bool mcast_mad_leave(struct urxe_fabric *f, uint16_t mlid, uint32_t k)
 {
-	struct urxe_mcast_grp *g = mcast_of_mlid(f->dev, mlid);
-	const uint32_t bit = 1u << k % URXE_MAX_HCA;
+	struct urxe_mcast_joins *of =
+		joins_of(f->dev, mcast_of_mlid(f->dev, mlid), k);
 	bool was;
 
 	if (fabric_lock(f))
 		return false;
-	was = load_relaxed(&g->by_mad) & bit;
+	was = load_relaxed(&of->by_mad);
 	if (was) {
-		group_discount(g, k, load_relaxed(&g->by_mad_receives) & bit);
-		store_relaxed(&g->by_mad, load_relaxed(&g->by_mad) & ~bit);
-		store_relaxed(&g->by_mad_receives,
-			      load_relaxed(&g->by_mad_receives) & ~bit);
+		group_discount(f->dev, mlid, k,
+			       load_relaxed(&of->by_mad_receives));
+		store_relaxed(&of->by_mad, 0);
+		store_relaxed(&of->by_mad_receives, 0);
 	}
 	fabric_unlock(f);
 	return was;
@@ -298,12 +309,20 @@ uint16_t mcast_mlid(struct urxe_dev *dev, const uint8_t gid[16])
 		       0;
 }
 
-/* Does the switch forward an MLID to port k, as an external SM has set it? */
+/*
+ * Does the switch forward an MLID to port k, as an external subnet manager has
+ * set it?
+ */
 static bool mft_has(const struct urxe_dev *dev, uint32_t i, uint32_t k)
 {
-	return dev->sm_external &&
-	       dev->ib_switch.mft[i / URXE_MFT_BLOCK][i % URXE_MFT_BLOCK] &
-		       2u << k;
+	const struct urxe_link_end *p = &dev->hca[k].peer;
+	const uint32_t s = (uint32_t)p->node - URXE_MAX_HCA;
+
+	return dev->sm_external && s < dev_switches(dev) &&
+	       p->port <= URXE_SWITCH_PORTS &&
+	       dev->sw[s].mft[p->port / 16 % URXE_MFT_POSITIONS]
+			     [i / URXE_MFT_BLOCK][i % URXE_MFT_BLOCK] &
+		       1u << p->port % 16;
 }
 
 bool mcast_reaches(struct urxe_dev *dev, uint16_t mlid, const uint8_t gid[16],
@@ -313,6 +332,7 @@ bool mcast_reaches(struct urxe_dev *dev, uint16_t mlid, const uint8_t gid[16],
 
 	if (i >= URXE_MAX_MCAST_GRP || k >= URXE_MAX_HCA)
 		return false;
-	return mft_has(dev, i, k) || (load_acquire(&dev->mcast[i].joins[k]) &&
-				      mcast_mlid(dev, gid) == mlid);
+	return mft_has(dev, i, k) ||
+	       (load_acquire(&dev->hca[k].joins[i].receives) &&
+		mcast_mlid(dev, gid) == mlid);
 }

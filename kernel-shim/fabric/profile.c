@@ -230,12 +230,13 @@ static int name_set(struct urxe_profile *p, const char *path)
 	return 0;
 }
 
-/* Read a regular file, at most MOST_BYTES.  The number of bytes or -errno */
-static ssize_t file_load(const char *path, char *text)
+/* Read a regular file, at most @most bytes.  The number of bytes or -errno */
+static ssize_t file_load(const char *path, char *text, size_t most)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
-	ssize_t n = 0, all = 0;
+	ssize_t n = 0;
+	size_t all = 0;
 
 	if (fd < 0)
 		return -errno;
@@ -245,32 +246,32 @@ static ssize_t file_load(const char *path, char *text)
 		errno = EINVAL;
 		n = -1;
 	}
-	while (n >= 0 && all < MOST_BYTES) {
-		n = read(fd, text + all, (size_t)(MOST_BYTES - all));
+	while (n >= 0 && all < most) {
+		n = read(fd, text + all, most - all);
 		if (n <= 0)
 			break;
-		all += n;
+		all += (size_t)n;
 	}
 	if (n < 0)
-		all = -errno;
+		n = -errno;
 	close(fd);
-	return all;
+	return n < 0 ? n : (ssize_t)all;
 }
 
-static int text_read(const char *path, char *text)
+int text_read(const char *path, const char *what, char *text, size_t most)
 {
-	const ssize_t n = file_load(path, text);
+	const ssize_t n = file_load(path, text, most);
 
 	if (n < 0)
-		return fabric_fail((int)-n, "profile %s: %s", path,
+		return fabric_fail((int)-n, "%s %s: %s", what, path,
 				   n == -EINVAL ? "not a regular file" :
 						  strerror((int)-n));
-	if (n == MOST_BYTES)
-		return fabric_fail(EFBIG, "profile %s: %s", path,
+	if ((size_t)n == most)
+		return fabric_fail(EFBIG, "%s %s: %s", what, path,
 				   strerror(EFBIG));
 	text[n] = '\0';
 	if (memchr(text, '\0', (size_t)n))
-		return fabric_fail(EINVAL, "profile %s is not a text file",
+		return fabric_fail(EINVAL, "%s %s is not a text file", what,
 				   path);
 	return 0;
 }
@@ -294,7 +295,7 @@ int profile_read(struct urxe_profile *p, const char *word)
 	text = malloc(MOST_BYTES + 1);
 	if (!text)
 		return -ENOMEM;
-	ret = text_read(path, text);
+	ret = text_read(path, "profile", text, MOST_BYTES);
 	if (!ret)
 		ret = profile_parse(p, text);
 	free(text);

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -84,8 +85,13 @@ static inline uint8_t profile_mtu(uint64_t bytes)
 	return code;
 }
 
-/* rate.c: the rate of a port, in units of 100 Mb/s, and its line in sysfs. */
+/* The rate of a port, in units of 100 Mb/s, and its line in sysfs. */
 uint32_t rate_of(const struct urxe_profile *p);
+/*
+ * Set width and speed to a rate and a number of lanes.  False: InfiniBand has
+ * none such.
+ */
+bool rate_set(struct urxe_profile *p, uint32_t rate, uint32_t lanes);
 /* The enum ibv_rate of such a rate: the largest that is not above it. */
 uint8_t rate_code(uint32_t rate);
 void rate_print(const struct urxe_profile *p, char *text, size_t room);

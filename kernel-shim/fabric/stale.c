@@ -153,20 +153,6 @@ static int fabric_remove(struct urxe_fabric *f)
 }
 
 /*
- * Has no port been taken down or changed?  What an external subnet manager has
- * assigned ends with the fabric.
- */
-static bool ports_are_initial(const struct urxe_dev *dev)
-{
-	uint32_t k;
-
-	for (k = 0; k < dev_hcas(dev); k++)
-		if (load_acquire(&dev->hca[k].port_state) == URXE_PORT_DOWN)
-			return false;
-	return dev->sm_external || subnet_is_initial(dev);
-}
-
-/*
  * Remove the fabric if it has no users.  The caller holds both locks
  * exclusively: no other process makes or removes the fabric, or has the
  * segment mapped.  @only_empty: return -ENOTEMPTY if a port was taken down,

@@ -3,8 +3,9 @@
  * What the subnet manager of InfiniBand assigns: LIDs, P_Keys, and its own LID
  * (shared/subnet.h).  urxe emulates its results: all InfiniBand ports of a
  * fabric are in one subnet, which is configured when the fabric is created.
- * Port number n in the order of the devices gets LID n and the default
- * partition, and the subnet manager is at LID 1.  urxe port changes them
+ * Port number n in the order of the devices gets LID n and the partitions of
+ * the cluster file, or the default one; LIDs of switches follow.  The subnet
+ * manager is at LID 1.  urxe port changes them
  * later, as an administrator does.  With URXE_SM=external the ports begin in
  * INIT without LIDs, and a program configures them by MADs (mad/sma.c).
  *
@@ -41,13 +42,13 @@ uint32_t subnet_sm_home(const struct urxe_dev *dev)
 	return 0;
 }
 
-static void switch_init(struct urxe_dev *dev)
+static void switch_begin(struct urxe_dev *dev, uint32_t s)
 {
-	struct urxe_switch *sw = &dev->ib_switch;
-	uint32_t port;
+	struct urxe_switch *sw = &dev->sw[s];
+	uint32_t lid = dev_hcas(dev) + 1, port;
 
 	/* next to the GUIDs of the devices */
-	sw->guid = dev->hca[0].node_guid ^ 0x800000;
+	sw->guid = dev->hca[0].node_guid ^ (0x800000 + s);
 	for (port = 0; port <= URXE_SWITCH_PORTS; port++)
 		store_relaxed(&sw->state[port], dev->sm_external ?
 							URXE_PORT_INIT :
@@ -56,48 +57,45 @@ static void switch_init(struct urxe_dev *dev)
 		memset(sw->lft, 0xff, sizeof(sw->lft));
 		return;
 	}
+	if (lid < URXE_SWITCH_LID)
+		lid = URXE_SWITCH_LID;
 	store_relaxed(&sw->subnet.pkey[0], PKEY_DEFAULT);
-	store_relaxed(&sw->subnet.lids, SUBNET_LIDS(URXE_SWITCH_LID, 0));
+	store_relaxed(&sw->subnet.lids, SUBNET_LIDS(lid + s, 0));
 	store_relaxed(&sw->subnet.sm, 1);
 }
 
-int subnet_init(struct urxe_dev *dev)
+void subnet_init(struct urxe_dev *dev)
 {
 	struct urxe_hca *hca;
-	uint32_t k, lid = 0;
-	int ret = sm_by_env(&dev->sm_external);
+	uint32_t k, s, lid = 0;
 
-	if (ret)
-		return ret;
-	for (k = 0; k < dev_hcas(dev); k++) {
+	for (k = 0; k < dev_hcas(dev) && !dev->sm_external; k++) {
 		hca = &dev->hca[k];
-		store_relaxed(&hca->subnet.pkey[0], PKEY_DEFAULT);
 		if (!hca->infiniband)
 			continue;
-		if (dev->sm_external) {
-			store_relaxed(&hca->port_state, URXE_PORT_INIT);
-			continue;
-		}
 		store_relaxed(&hca->subnet.lids, SUBNET_LIDS(++lid, 0));
 		store_relaxed(&hca->subnet.sm, 1);
 	}
-	/* no memory for it, if there is none */
-	if (dev->hca[subnet_sm_home(dev)].infiniband)
-		switch_init(dev);
-	return 0;
+	for (s = 0; s < dev_switches(dev); s++)
+		if (dev->sw[s].infiniband)
+			switch_begin(dev, s);
 }
 
-void subnet_node_name(char name[64], int k)
+void subnet_node_name(const struct urxe_dev *dev, char name[64], uint32_t node)
 {
-	char host[32] = "";
+	char host[32] = "", own[64];
 
-	if (k < 0) {
-		strcpy(name, "urxe switch");
+	node_name(dev, node, own);
+	if (node >= URXE_MAX_HCA || strchr(own, '/')) {
+		/* as the kernel has it: the host, a space, the device */
+		strcpy(name, own);
+		if (strchr(name, '/'))
+			*strchr(name, '/') = ' ';
 		return;
 	}
 	gethostname(host, sizeof(host));
 	host[sizeof(host) - 1] = '\0';
-	snprintf(name, 64, "%s " URXE_DEVICE_NAME "%d", host, k);
+	snprintf(name, 64, "%s %.31s", host, own);
 }
 
 bool subnet_is_initial(const struct urxe_dev *dev)
@@ -110,30 +108,32 @@ bool subnet_is_initial(const struct urxe_dev *dev)
 	return true;
 }
 
-static struct urxe_subnet *subnet_of(struct urxe_dev *dev, int k)
+static struct urxe_subnet *subnet_of(struct urxe_dev *dev, uint32_t node)
 {
-	return k < 0 ? &dev->ib_switch.subnet : &dev->hca[k].subnet;
+	return node < URXE_MAX_HCA ?
+		       &dev->hca[node].subnet :
+		       &dev->sw[(node - URXE_MAX_HCA) % URXE_MAX_SWITCH].subnet;
 }
 
 /* Announce a change of port k, and release the device lock. */
-static void subnet_changed(struct urxe_fabric *f, int k, uint32_t event)
+static void subnet_changed(struct urxe_fabric *f, uint32_t k, uint32_t event)
 {
 	fetch_add_seq_cst(&subnet_of(f->dev, k)->gen, 1);
+	fetch_add_seq_cst(&f->dev->port_changes, 1);
 	paths_update(f->dev);
 	fabric_unlock(f);
-	if (k >= 0)
-		fabric_port_event(f, (uint32_t)k, event);
+	if (k < URXE_MAX_HCA)
+		fabric_port_event(f, k, event);
 }
 
 /* Begin a change of port k: 0 with the device lock held, or -errno. */
-static int subnet_change(struct urxe_fabric *f, int k)
+static int subnet_change(struct urxe_fabric *f, uint32_t k)
 {
-	if (k >= 0 && !f->dev->hca[k].infiniband)
+	if (k < URXE_MAX_HCA && !f->dev->hca[k].infiniband)
 		return fabric_fail(
 			EOPNOTSUPP,
-			URXE_DEVICE_NAME
-			"%d is an Ethernet device, which has no LIDs and no P_Keys; see urxe run --link-layer",
-			k);
+			"%.15s is an Ethernet device, which has no LIDs and no P_Keys; see urxe run --link-layer",
+			f->dev->hca[k].name);
 	fabric_reap(f);
 	return fabric_lock(f);
 }
@@ -146,11 +146,12 @@ static bool lids_overlap(uint32_t lid, uint32_t lmc, uint32_t other)
 	return base && lid < base + n && base < lid + (1u << lmc);
 }
 
-/* Under the device lock: check new LIDs of port k.  0 or -errno */
-static int lids_check(struct urxe_dev *dev, int k, uint32_t lid, uint32_t lmc)
+/* Under the device lock: check new LIDs of a node.  0 or -errno */
+static int lids_check(struct urxe_dev *dev, uint32_t node, uint32_t lid,
+		      uint32_t lmc)
 {
 	const struct urxe_subnet *s;
-	int j;
+	uint32_t j;
 
 	if (lmc > LMC_MAX || !lid || lid + (1u << lmc) - 1 > LID_LAST ||
 	    lid & ((1u << lmc) - 1))
@@ -159,9 +160,13 @@ static int lids_check(struct urxe_dev *dev, int k, uint32_t lid, uint32_t lmc)
 			"LID %u with LMC %u is invalid: an LMC is 0 to %u, and a base LID is 1 to %u and a multiple of 2 to the power LMC",
 			lid, lmc, LMC_MAX, LID_LAST);
 	/* an external subnet manager may exchange LIDs, one after the other */
-	for (j = -1; j < (int)dev_hcas(dev) && !dev->sm_external; j++) {
+	for (j = 0; j < NODES && !dev->sm_external; j++) {
+		if (j == node ||
+		    (j < URXE_MAX_HCA ? j >= dev_hcas(dev) :
+					j - URXE_MAX_HCA >= dev_switches(dev)))
+			continue;
 		s = subnet_of(dev, j);
-		if (j != k && lids_overlap(lid, lmc, load_relaxed(&s->lids)))
+		if (lids_overlap(lid, lmc, load_relaxed(&s->lids)))
 			return fabric_fail(
 				EINVAL,
 				"LID %u with LMC %u is in use: another port has LID %u with LMC %u",
@@ -170,19 +175,20 @@ static int lids_check(struct urxe_dev *dev, int k, uint32_t lid, uint32_t lmc)
 	return 0;
 }
 
-int subnet_set_lids(struct urxe_fabric *f, int k, uint32_t lid, uint32_t lmc)
+int subnet_set_lids(struct urxe_fabric *f, uint32_t node, uint32_t lid,
+		    uint32_t lmc)
 {
-	int ret = subnet_change(f, k);
+	int ret = subnet_change(f, node);
 
 	if (ret)
 		return ret;
-	ret = lids_check(f->dev, k, lid, lmc);
+	ret = lids_check(f->dev, node, lid, lmc);
 	if (ret) {
 		fabric_unlock(f);
 		return ret;
 	}
-	store_seq_cst(&subnet_of(f->dev, k)->lids, SUBNET_LIDS(lid, lmc));
-	subnet_changed(f, k, IBV_EVENT_LID_CHANGE);
+	store_seq_cst(&subnet_of(f->dev, node)->lids, SUBNET_LIDS(lid, lmc));
+	subnet_changed(f, node, IBV_EVENT_LID_CHANGE);
 	return 0;
 }
 
@@ -191,17 +197,17 @@ int subnet_set_pkeys(struct urxe_fabric *f, uint32_t k, const uint16_t *pkey,
 {
 	struct urxe_subnet *s = &f->dev->hca[k].subnet;
 	uint32_t i;
-	int ret = subnet_change(f, (int)k);
+	int ret = subnet_change(f, k);
 
 	if (ret)
 		return ret;
 	for (i = 0; i < URXE_MAX_PKEY; i++)
 		store_seq_cst(&s->pkey[i], i < n ? pkey[i] : 0);
-	subnet_changed(f, (int)k, IBV_EVENT_PKEY_CHANGE);
+	subnet_changed(f, k, IBV_EVENT_PKEY_CHANGE);
 	return 0;
 }
 
-int subnet_set_sm(struct urxe_fabric *f, int k, uint16_t lid, uint8_t sl)
+int subnet_set_sm(struct urxe_fabric *f, uint32_t k, uint16_t lid, uint8_t sl)
 {
 	int ret = subnet_change(f, k);
 

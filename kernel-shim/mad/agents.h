@@ -55,9 +55,9 @@ void sma_node_info(const struct urxe_dev *dev, uint32_t node, uint32_t port,
 		   uint8_t *out);
 void sma_port_info(struct urxe_fabric *f, uint32_t node, uint32_t port,
 		   uint8_t *out);
-void sma_switch_info(struct urxe_dev *dev, uint8_t *out);
+void sma_switch_info(struct urxe_dev *dev, uint32_t node, uint8_t *out);
 void sma_sm_info(const struct urxe_dev *dev, uint8_t *out);
 void sma_guids(const struct urxe_dev *dev, uint32_t node, uint8_t *out);
 void sma_pkeys(struct urxe_dev *dev, uint32_t node, uint8_t *out);
 /* Block of 64 LIDs of the switch's forwarding table. */
-void sma_lft(struct urxe_dev *dev, uint32_t block, uint8_t *out);
+void sma_lft(struct urxe_dev *dev, uint32_t node, uint32_t block, uint8_t *out);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Performance management agents (IB 16.1): the counters of a port, as sysfs
- * shows them, with 32 and with 64 bits.  A port of the switch has those of the
- * port at the other end, in the other direction.  Set clears counters: their
+ * shows them, with 32 and with 64 bits.  A port of a switch has those of the
+ * device at the other end, in the other direction; between switches they are 0.
+ * Set clears counters: their
  * values at that time are subtracted from then on, in MADs only.
  */
 #include <string.h>
@@ -53,25 +54,27 @@ static enum urxe_counter counter_at(unsigned int i, uint32_t node)
 static uint64_t counter_since(struct urxe_dev *dev, uint32_t node,
 			      uint32_t port, unsigned int i)
 {
-	const uint32_t k = node_is_switch(node) ? port - 1 : node;
+	const int k = node_is_switch(node) ? port_device(dev, node, port) :
+					     (int)node;
 	const enum urxe_counter which = counter_at(i, node);
 
-	/* port 0 of the switch has no link */
-	if (k >= URXE_MAX_HCA || !node_exists(dev, k))
+	/* port 0, no link, or one between two switches */
+	if (k < 0)
 		return 0;
-	return counter_read(dev, k, which) -
+	return counter_read(dev, (uint32_t)k, which) -
 	       load_relaxed(&dev->hca[k].cleared[which]);
 }
 
 static void counter_clear(struct urxe_dev *dev, uint32_t node, uint32_t port,
 			  unsigned int i)
 {
-	const uint32_t k = node_is_switch(node) ? port - 1 : node;
+	const int k = node_is_switch(node) ? port_device(dev, node, port) :
+					     (int)node;
 	const enum urxe_counter which = counter_at(i, node);
 
-	if (k < URXE_MAX_HCA && node_exists(dev, k))
+	if (k >= 0)
 		store_relaxed(&dev->hca[k].cleared[which],
-			      counter_read(dev, k, which));
+			      counter_read(dev, (uint32_t)k, which));
 }
 
 struct pma {
@@ -91,11 +94,11 @@ static bool pma_select(struct pma *p, uint32_t port)
 		port = 1;
 	if (port == ALL_PORTS) {
 		p->first = 1;
-		p->last = node_ports(p->node);
+		p->last = node_ports(p->dev, p->node);
 		return true;
 	}
 	p->first = p->last = port;
-	return port <= node_ports(p->node);
+	return port <= node_ports(p->dev, p->node);
 }
 
 static uint64_t pma_sum(const struct pma *p, unsigned int i)

@@ -141,7 +141,7 @@ static void node_record(struct query *q, uint32_t node, uint32_t port,
 	(void)port;
 	attr_set(r, ATTR_RECORD_lid, lid_of(q, node));
 	sma_node_info(q->f->dev, node, node_is_switch(node) ? 0 : 1, r + 4);
-	subnet_node_name((char *)r + 44, node_is_switch(node) ? -1 : (int)node);
+	subnet_node_name(q->f->dev, (char *)r + 44, node);
 }
 
 static void port_record(struct query *q, uint32_t node, uint32_t port,
@@ -159,7 +159,7 @@ static void switch_record(struct query *q, uint32_t node, uint32_t port,
 {
 	(void)port;
 	attr_set(r, ATTR_RECORD_lid, lid_of(q, node));
-	sma_switch_info(q->f->dev, r + 4);
+	sma_switch_info(q->f->dev, node, r + 4);
 }
 
 static void sm_record(struct query *q, uint32_t node, uint32_t port, uint8_t *r)
@@ -200,7 +200,7 @@ static void lft_record(struct query *q, uint32_t node, uint32_t block,
 {
 	attr_set(r, ATTR_RECORD_lid, lid_of(q, node));
 	attr_set(r, ATTR_RECORD_block, block);
-	sma_lft(q->f->dev, block, r + 8);
+	sma_lft(q->f->dev, node, block, r + 8);
 }
 
 static const struct component link_components[] = {
@@ -271,22 +271,22 @@ static bool node_has_records(const struct query *q, const struct record *r,
 }
 
 /* The first and last value of the third argument of make(). */
-static void record_range(const struct record *r, uint32_t node, uint32_t *first,
-			 uint32_t *last)
+static void record_range(struct urxe_dev *dev, const struct record *r,
+			 uint32_t node, uint32_t *first, uint32_t *last)
 {
 	*first = *last = node_is_switch(node) ? 0 : 1;
 	if (r->extent == EACH_PORT || r->extent == EACH_LINK)
-		*last = node_ports(node);
+		*last = node_ports(dev, node);
 	if (r->extent == EACH_BLOCK)
-		*last = URXE_LFT_BLOCKS - 1;
+		*last = lid_top(dev) / URXE_LFT_BLOCK;
 }
 
-static bool block_is_empty(struct urxe_dev *dev, uint32_t block)
+static bool block_is_empty(struct urxe_dev *dev, uint32_t node, uint32_t block)
 {
 	uint32_t i;
 
 	for (i = 0; i < URXE_LFT_BLOCK; i++)
-		if (switch_route(dev, block * URXE_LFT_BLOCK + i) != 255)
+		if (switch_route(dev, node, block * URXE_LFT_BLOCK + i) != 255)
 			return false;
 	return true;
 }
@@ -302,12 +302,13 @@ static uint16_t find_records(struct query *q, const struct record *r)
 	for (node = 0; node < NODES; node++) {
 		if (!node_has_records(q, r, node))
 			continue;
-		for (record_range(r, node, &i, &last); i <= last; i++) {
+		record_range(q->f->dev, r, node, &i, &last);
+		for (; i <= last; i++) {
 			if (r->extent == EACH_LINK &&
 			    !port_has_link(q->f->dev, node, i))
 				continue;
 			if (r->extent == EACH_BLOCK &&
-			    block_is_empty(q->f->dev, i))
+			    block_is_empty(q->f->dev, node, i))
 				continue;
 			memset(record, 0, sizeof(record));
 			r->make(q, node, i, record);
@@ -413,6 +414,32 @@ static bool path_matches(const struct query *q, uint32_t from, uint32_t to,
 		sizeof(path_components) / sizeof(*path_components), r);
 }
 
+/*
+ * Does a node exist, and has it the GUID and LID that the query wants at that
+ * end of the path?  Records of other nodes are not made.
+ */
+static bool end_may_match(const struct query *q, uint32_t node,
+			  unsigned int gid_bit, size_t guid_at,
+			  unsigned int lid_bit, enum attribute_field lid)
+{
+	struct urxe_dev *dev = q->f->dev;
+
+	return node_exists(dev, node) &&
+	       (!wants(q, gid_bit) ||
+		field_get(q->wanted, guid_at, 64) == node_guid(dev, node)) &&
+	       (!wants(q, lid_bit) ||
+		port_has_lid(node_subnet(dev, node),
+			     (uint16_t)attr_get(q->wanted, lid)));
+}
+
+/* Do links join two devices?  True if one of the nodes is a switch. */
+static bool nodes_are_joined(const struct urxe_dev *dev, uint32_t a, uint32_t b)
+{
+	return node_is_switch(a) || node_is_switch(b) ||
+	       URXE_PATH_STATE(load_acquire(&dev->hca[a].path[b])) !=
+		       URXE_PORT_NOP;
+}
+
 static uint16_t find_paths(struct query *q)
 {
 	struct urxe_dev *dev = q->f->dev;
@@ -427,7 +454,10 @@ static uint16_t find_paths(struct query *q)
 	q->stride = 64;
 	for (from = 0; from < NODES; from++)
 		for (to = 0; to < NODES; to++) {
-			if (!node_exists(dev, from) || !node_exists(dev, to))
+			if (!end_may_match(q, from, 3, 256, 5,
+					   ATTR_PATH_slid) ||
+			    !end_may_match(q, to, 2, 128, 4, ATTR_PATH_dlid) ||
+			    !nodes_are_joined(dev, from, to))
 				continue;
 			pkey = shared_pkey(dev, from, to, wanted);
 			if (!pkey)
@@ -472,8 +502,9 @@ static void member_record(struct query *q, uint32_t i, int k, uint8_t *r)
 	attr_set(r, ATTR_MEMBER_life, LIFE_TIME);
 	attr_set(r, ATTR_MEMBER_scope, g->mgid[1] & 15);
 	attr_set(r, ATTR_MEMBER_join_state,
-		 k < 0 || load_relaxed(&g->joins[k]) ? FULL_MEMBER :
-						       SEND_ONLY_FULL_MEMBER);
+		 k < 0 || load_relaxed(&q->f->dev->hca[k].joins[i].receives) ?
+			 FULL_MEMBER :
+			 SEND_ONLY_FULL_MEMBER);
 }
 
 /*
@@ -495,7 +526,8 @@ static uint16_t find_members(struct query *q)
 			continue;
 		for (k = trusted ? 0 : -1;
 		     k < (trusted ? (int)dev_hcas(dev) : 0); k++) {
-			if (k >= 0 && !load_relaxed(&dev->mcast[i].joins[k]))
+			if (k >= 0 &&
+			    !load_relaxed(&dev->hca[k].joins[i].receives))
 				continue;
 			memset(record, 0, sizeof(record));
 			member_record(q, i, k, record);

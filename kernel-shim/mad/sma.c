@@ -2,8 +2,8 @@
 /*
  * Subnet management agents: Get and Set of the attributes of a node (IB 14.2.5)
  * by SMPs.  Set is how a subnet manager configures a port: LIDs, P_Keys, its
- * state.  Tables of the switch are stored and returned; packets do not follow
- * them, since one switch joins all ports.
+ * state.  MADs follow the forwarding tables of switches.  Other packets reach
+ * each port that links join with their own.
  */
 #include <endian.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ void sma_node_info(const struct urxe_dev *dev, uint32_t node, uint32_t port,
 	attr_set(out, ATTR_NODE_class_version, 1);
 	attr_set(out, ATTR_NODE_type,
 		 node_is_switch(node) ? NODE_IS_SWITCH : NODE_CA);
-	attr_set(out, ATTR_NODE_ports, node_ports(node));
+	attr_set(out, ATTR_NODE_ports, node_ports(dev, node));
 	attr_set(out, ATTR_NODE_system_guid, guid);
 	attr_set(out, ATTR_NODE_guid, guid);
 	attr_set(out, ATTR_NODE_port_guid, guid);
@@ -117,11 +117,12 @@ void sma_port_info(struct urxe_fabric *f, uint32_t node, uint32_t port,
 {
 	const struct urxe_dev *dev = f->dev;
 	const uint32_t state = port_state_of(dev, node, port);
-	uint32_t k = node_is_switch(node) && port ? port - 1 : node;
+	const int other = port_device(dev, node, port);
+	uint32_t k = node;
 
-	/* a port of the switch with nothing at the other end */
-	if (k >= URXE_MAX_HCA || !node_exists(dev, k))
-		k = subnet_sm_home(dev);
+	/* a port of a switch has the speed of the device at the other end */
+	if (node_is_switch(node))
+		k = other < 0 ? subnet_sm_home(dev) : (uint32_t)other;
 	if (!node_is_switch(node) || !port)
 		port_addresses(f, node, out);
 	attr_set(out, ATTR_PORT_local_port, port);
@@ -138,16 +139,16 @@ void sma_port_info(struct urxe_fabric *f, uint32_t node, uint32_t port,
 	port_speeds(&dev->hca[k].profile, out);
 }
 
-void sma_switch_info(struct urxe_dev *dev, uint8_t *out)
+void sma_switch_info(struct urxe_dev *dev, uint32_t node, uint8_t *out)
 {
+	const struct urxe_switch *sw = node_switch(dev, node);
+
 	attr_set(out, ATTR_SWITCH_lft_cap, LID_LAST + 1);
 	attr_set(out, ATTR_SWITCH_mft_cap, URXE_MAX_MCAST_GRP);
 	attr_set(out, ATTR_SWITCH_lft_top,
-		 dev->sm_external ? load_relaxed(&dev->ib_switch.lft_top) :
-				    LID_LAST);
+		 dev->sm_external ? load_relaxed(&sw->lft_top) : lid_top(dev));
 	attr_set(out, ATTR_SWITCH_life_time, 18);
-	attr_set(out, ATTR_SWITCH_state_change,
-		 load_relaxed(&dev->ib_switch.changed));
+	attr_set(out, ATTR_SWITCH_state_change, load_relaxed(&sw->changed));
 }
 
 void sma_sm_info(const struct urxe_dev *dev, uint8_t *out)
@@ -177,30 +178,39 @@ void sma_pkeys(struct urxe_dev *dev, uint32_t node, uint8_t *out)
 	}
 }
 
-void sma_lft(struct urxe_dev *dev, uint32_t block, uint8_t *out)
+void sma_lft(struct urxe_dev *dev, uint32_t node, uint32_t block, uint8_t *out)
 {
 	uint32_t i;
 
 	for (i = 0; i < URXE_LFT_BLOCK; i++)
-		out[i] = switch_route(dev, block * URXE_LFT_BLOCK + i);
+		out[i] = switch_route(dev, node, block * URXE_LFT_BLOCK + i);
+}
+
+/* Has the device at the other end of a port joined a group, or may it? */
+static bool port_wants_group(struct urxe_dev *dev, uint32_t node, uint32_t port,
+			     uint32_t group)
+{
+	const int k = port_device(dev, node, port);
+
+	return k >= 0 && load_acquire(&dev->hca[k].joins[group].receives);
 }
 
 /*
  * Ports that a multicast group is forwarded to, of 16 ports from 16 *
- * position on.
+ * position on.  The built-in subnet manager lists those of devices.
  */
-static void sma_mft(const struct urxe_dev *dev, uint32_t block,
+static void sma_mft(struct urxe_dev *dev, uint32_t node, uint32_t block,
 		    uint32_t position, uint8_t *out)
 {
-	uint32_t i, k, group;
+	uint32_t i, bit;
 	uint16_t ports;
 
-	for (i = 0; i < URXE_MFT_BLOCK && !position; i++) {
-		group = block * URXE_MFT_BLOCK + i;
-		ports = dev->ib_switch.mft[block][i];
-		for (k = 0; k < dev_hcas(dev) && !dev->sm_external; k++)
-			if (load_acquire(&dev->mcast[group].joins[k]))
-				ports |= (uint16_t)(1u << (k + 1));
+	for (i = 0; i < URXE_MFT_BLOCK && position < URXE_MFT_POSITIONS; i++) {
+		ports = node_switch(dev, node)->mft[position][block][i];
+		for (bit = 0; bit < 16 && !dev->sm_external; bit++)
+			if (port_wants_group(dev, node, 16 * position + bit,
+					     block * URXE_MFT_BLOCK + i))
+				ports |= (uint16_t)(1u << bit);
 		ports = htobe16(ports);
 		memcpy(out + 2 * i, &ports, sizeof(ports));
 	}
@@ -222,13 +232,12 @@ static int smp_port(const struct smp *s)
 
 	if (!node_is_switch(s->node))
 		return port <= 1 ? 1 : -1;
-	return port <= URXE_SWITCH_PORTS ? (int)port : -1;
+	return port <= node_ports(s->f->dev, s->node) ? (int)port : -1;
 }
 
 static uint16_t get_node_description(struct smp *s)
 {
-	subnet_node_name((char *)s->data,
-			 node_is_switch(s->node) ? -1 : (int)s->node);
+	subnet_node_name(s->f->dev, (char *)s->data, s->node);
 	return 0;
 }
 
@@ -242,7 +251,7 @@ static uint16_t get_switch_info(struct smp *s)
 {
 	if (!node_is_switch(s->node))
 		return STATUS_BAD_ATTRIBUTE;
-	sma_switch_info(s->f->dev, s->data);
+	sma_switch_info(s->f->dev, s->node, s->data);
 	return 0;
 }
 
@@ -279,7 +288,7 @@ static uint16_t get_lft(struct smp *s)
 		return STATUS_BAD_ATTRIBUTE;
 	if (s->modifier >= URXE_LFT_BLOCKS)
 		return STATUS_BAD_VALUE;
-	sma_lft(s->f->dev, s->modifier, s->data);
+	sma_lft(s->f->dev, s->node, s->modifier, s->data);
 	return 0;
 }
 
@@ -289,7 +298,8 @@ static uint16_t get_mft(struct smp *s)
 		return STATUS_BAD_ATTRIBUTE;
 	if ((s->modifier & 0x1ff) >= URXE_MFT_BLOCKS)
 		return STATUS_BAD_VALUE;
-	sma_mft(s->f->dev, s->modifier & 0x1ff, s->modifier >> 28, s->data);
+	sma_mft(s->f->dev, s->node, s->modifier & 0x1ff, s->modifier >> 28,
+		s->data);
 	return 0;
 }
 
@@ -309,17 +319,25 @@ static uint16_t set_addresses(struct smp *s, const uint8_t *in)
 	const uint32_t lmc = (uint32_t)attr_get(in, ATTR_PORT_lmc);
 	const uint16_t sm = (uint16_t)attr_get(in, ATTR_PORT_sm_lid);
 	const uint8_t sl = (uint8_t)attr_get(in, ATTR_PORT_sm_sl);
-	const int k = node_is_switch(s->node) ? -1 : (int)s->node;
 
 	if ((lid != port_lid(now) || lmc != port_lmc(now)) &&
-	    subnet_set_lids(s->f, k, lid, lmc))
+	    subnet_set_lids(s->f, s->node, lid, lmc))
 		return STATUS_BAD_VALUE;
 	if ((sm != port_sm_lid(now) || sl != port_sm_sl(now)) &&
-	    subnet_set_sm(s->f, k, sm, sl))
+	    subnet_set_sm(s->f, s->node, sm, sl))
 		return STATUS_BAD_VALUE;
-	if (k >= 0 && attr_get(in, ATTR_PORT_client_reregister))
+	if (!node_is_switch(s->node) &&
+	    attr_get(in, ATTR_PORT_client_reregister))
 		fabric_port_event(s->f, s->node, IBV_EVENT_CLIENT_REREGISTER);
 	return 0;
+}
+
+/* Take the link of a port down or up.  -EINVAL: it has none */
+static int link_set(const struct smp *s, uint32_t port, bool up)
+{
+	return node_is_switch(s->node) ?
+		       fabric_set_link(s->f, s->node - URXE_MAX_HCA, port, up) :
+		       fabric_set_port(s->f, s->node, up);
 }
 
 /* The state of a port: INIT to ARMED to ACTIVE, and any to DOWN (IB 14.3.6) */
@@ -328,30 +346,28 @@ static uint16_t set_state(struct smp *s, uint32_t port, const uint8_t *in)
 	const uint32_t want = (uint32_t)attr_get(in, ATTR_PORT_state);
 	const uint32_t phys = (uint32_t)attr_get(in, ATTR_PORT_phys_state);
 	const uint32_t now = port_state_of(s->f->dev, s->node, port);
-	const uint32_t k = node_is_switch(s->node) ? port - 1 : s->node;
 
 	if (!port)
 		return 0;
 	if (phys == PHYS_DISABLED || want == IBV_PORT_DOWN) {
-		if (!node_exists(s->f->dev, k))
+		if (link_set(s, port, false) < 0)
 			return STATUS_BAD_VALUE;
-		fabric_set_port(s->f, k, false);
 		if (phys != PHYS_DISABLED)
-			fabric_set_port(s->f, k, true);
+			link_set(s, port, true);
 		return 0;
 	}
-	if (phys == PHYS_POLLING && now == IBV_PORT_DOWN &&
-	    node_exists(s->f->dev, k))
-		fabric_set_port(s->f, k, true);
+	if (phys == PHYS_POLLING && now == IBV_PORT_DOWN)
+		link_set(s, port, true);
 	if (!want || want == now)
 		return 0;
 	if ((want != IBV_PORT_ARMED && want != IBV_PORT_ACTIVE) ||
 	    now != want - 1)
 		return STATUS_BAD_VALUE;
 	if (node_is_switch(s->node))
-		store_seq_cst(&s->f->dev->ib_switch.state[port], want);
+		store_seq_cst(&node_switch(s->f->dev, s->node)->state[port],
+			      want);
 	else
-		fabric_set_port_state(s->f, k, want);
+		fabric_set_port_state(s->f, s->node, want);
 	return 0;
 }
 
@@ -391,7 +407,7 @@ static uint16_t set_pkeys(struct smp *s)
 
 static uint16_t set_switch_info(struct smp *s)
 {
-	struct urxe_switch *sw = &s->f->dev->ib_switch;
+	struct urxe_switch *sw = node_switch(s->f->dev, s->node);
 
 	if (!node_is_switch(s->node))
 		return STATUS_BAD_ATTRIBUTE;
@@ -409,21 +425,23 @@ static uint16_t set_lft(struct smp *s)
 		return STATUS_BAD_ATTRIBUTE;
 	if (s->modifier >= URXE_LFT_BLOCKS)
 		return STATUS_BAD_VALUE;
-	memcpy(s->f->dev->ib_switch.lft[s->modifier], s->data, URXE_LFT_BLOCK);
+	memcpy(node_switch(s->f->dev, s->node)->lft[s->modifier], s->data,
+	       URXE_LFT_BLOCK);
 	return 0;
 }
 
 static uint16_t set_mft(struct smp *s)
 {
 	const uint32_t block = s->modifier & 0x1ff;
+	const uint32_t position = s->modifier >> 28;
 	uint16_t *mft;
 	uint32_t i;
 
 	if (!node_is_switch(s->node))
 		return STATUS_BAD_ATTRIBUTE;
-	if (block >= URXE_MFT_BLOCKS || s->modifier >> 28)
+	if (block >= URXE_MFT_BLOCKS || position >= URXE_MFT_POSITIONS)
 		return STATUS_BAD_VALUE;
-	mft = s->f->dev->ib_switch.mft[block];
+	mft = node_switch(s->f->dev, s->node)->mft[position][block];
 	for (i = 0; i < URXE_MFT_BLOCK; i++)
 		mft[i] = (uint16_t)(s->data[2 * i] << 8 | s->data[2 * i + 1]);
 	return 0;

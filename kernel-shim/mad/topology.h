@@ -1,29 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The subnet as management datagrams see it: a node for each InfiniBand device
- * of the fabric, with port 1, and a switch that joins them (struct
- * urxe_switch).  The number of a device's node is that of the device.
+ * The subnet as management datagrams see it: the InfiniBand devices and
+ * switches of the fabric, and the links between their ports
+ * (shared/cluster.h).
  */
 #pragma once
 
 #include "fabric/fabric.h"
 
-#define NODE_SWITCH URXE_MAX_HCA
-#define NODES (URXE_MAX_HCA + 1)
-
 static inline bool node_is_switch(uint32_t node)
 {
-	return node == NODE_SWITCH;
+	return node >= URXE_MAX_HCA;
+}
+
+/* The switch that is that node. */
+static inline struct urxe_switch *node_switch(struct urxe_dev *dev,
+					      uint32_t node)
+{
+	return &dev->sw[(node - URXE_MAX_HCA) % URXE_MAX_SWITCH];
 }
 
 bool node_exists(const struct urxe_dev *dev, uint32_t node);
-uint32_t node_ports(uint32_t node);
+uint32_t node_ports(const struct urxe_dev *dev, uint32_t node);
 uint64_t node_guid(const struct urxe_dev *dev, uint32_t node);
-/* The port that has a LID: port 1 of a device, port 0 of the switch. */
+/* The port that has a LID: port 1 of a device, port 0 of a switch. */
 struct urxe_subnet *node_subnet(struct urxe_dev *dev, uint32_t node);
 /* The node whose port has that LID, or -1. */
 int node_of_lid(struct urxe_dev *dev, uint16_t lid);
-/* Is that port of the node connected, and the other end not down? */
+/* The highest LID of a port; 0: none has one. */
+uint32_t lid_top(struct urxe_dev *dev);
+/* The device at the other end of the link of a port, or -1. */
+int port_device(const struct urxe_dev *dev, uint32_t node, uint32_t port);
+/* Is that port of the node connected, and the link not down? */
 bool port_has_link(const struct urxe_dev *dev, uint32_t node, uint32_t port);
 /*
  * Follow the link of a port.  False: it has none.  The other end of a link is
@@ -33,5 +41,11 @@ bool port_cross(const struct urxe_dev *dev, uint32_t *node, uint32_t *port);
 /* The state of a port, a value of enum ibv_port_state. */
 uint32_t port_state_of(const struct urxe_dev *dev, uint32_t node,
 		       uint32_t port);
-/* The port through which the switch sends packets to a LID; 255: none. */
-uint8_t switch_route(struct urxe_dev *dev, uint32_t lid);
+/* The port through which a switch sends packets to a LID; 255: none. */
+uint8_t switch_route(struct urxe_dev *dev, uint32_t node, uint32_t lid);
+/*
+ * Follow the routes of switches from a device to a LID: *node and *port are
+ * where a packet arrives.  False: it is lost on its way.
+ */
+bool route_follow(struct urxe_dev *dev, uint16_t lid, uint32_t *node,
+		  uint32_t *port);

@@ -126,8 +126,8 @@ static int uverbs_alloc_async_fd(const struct request *r)
 	fd = uverbs_new_fifo(r, true);
 	if (fd < 0) {
 		/* ibv_open_device() then returns NULL, without a message */
-		snprintf(failure, sizeof(failure),
-			 "cannot open " URXE_DEVICE_NAME "%u", r->device);
+		snprintf(failure, sizeof(failure), "cannot open %.15s",
+			 hca_at(r->f->dev, r->device)->name);
 		shim_complain(failure, fd);
 		return fd;
 	}
@@ -138,7 +138,7 @@ static int uverbs_alloc_async_fd(const struct request *r)
 static bool uverbs_gid_entry(const struct request *r, uint32_t i,
 			     struct ibv_gid_entry *e)
 {
-	const struct urxe_hca *hca = &r->f->dev->hca[r->device];
+	const struct urxe_hca *hca = hca_at(r->f->dev, r->device);
 	struct urxe_gid g;
 
 	if (!fabric_get_gid(hca, i, &g))
@@ -165,7 +165,7 @@ static int uverbs_query_gid_entry(const struct request *r)
 	if (uverbs_find(r, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS) &&
 	    !uverbs_number(r, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, &flags))
 		return -EINVAL;
-	if (port != 1 || index >= gid_table_len(&r->f->dev->hca[r->device]) ||
+	if (port != 1 || index >= gid_table_len(hca_at(r->f->dev, r->device)) ||
 	    flags)
 		return -EINVAL;
 	shim_refresh_gids(r->f);

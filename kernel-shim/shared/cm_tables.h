@@ -206,7 +206,6 @@ struct cm_id {
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry_count;
 	uint8_t flow_control : 1;
-	uint8_t device : 3; /* its number, if CM_F_DEVICE */
 	uint8_t private_len;
 	uint8_t sgid_index;
 	uint16_t ps;
@@ -248,9 +247,11 @@ struct cm_id {
 	uint64_t remote_tid; /* transaction ID that the peer began */
 	/* ns; CMA_ADDR_QUERY: the next check for a result */
 	uint64_t next_check;
+	uint16_t host; /* of the process that made the id */
+	uint16_t device; /* its number, if CM_F_DEVICE */
+	uint32_t pad[3];
 };
-static_assert(sizeof(struct cm_id) == 512, "fixed");
-static_assert(URXE_MAX_HCA <= 8, "cm_id.device has 3 bits");
+static_assert(sizeof(struct cm_id) == 528, "fixed");
 
 /*
  * The command that caused an event.  `command` counts the commands of a
@@ -285,8 +286,8 @@ struct cm_mc {
 	uint32_t events_reported;
 	/* InfiniBand: the group that the port of the device has joined */
 	uint16_t mlid;
-	uint8_t device;
-	uint8_t receives; /* 0: joined for sending only */
+	uint16_t device : 15;
+	uint16_t receives : 1; /* 0: joined for sending only */
 };
 static_assert(sizeof(struct cm_mc) == 24, "fixed");
 

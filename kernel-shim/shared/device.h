@@ -16,6 +16,7 @@
 #include "base/futex.h"
 #include "base/presence.h"
 #include "call.h"
+#include "cluster.h"
 #include "gid.h"
 #include "limits.h"
 #include "profile.h"
@@ -228,14 +229,20 @@ struct urxe_dm_slot {
 struct urxe_mcast_grp {
 	uint8_t mgid[16];
 	_Atomic uint32_t count; /* QPs attached */
-	_Atomic uint32_t joined; /* sum of joins */
-	/* InfiniBand: joins of each port at the subnet administrator */
-	_Atomic uint32_t joins[URXE_MAX_HCA];
-	/* bits of the ports that have joined by MADs; those that receive */
-	_Atomic uint32_t by_mad, by_mad_receives;
+	/* InfiniBand: joins of all ports at the subnet administrator */
+	_Atomic uint32_t joined;
 	uint32_t qkey; /* of the join that made the group; pkey as well */
 	uint16_t pkey;
 	_Atomic uint32_t qpn[URXE_MAX_MCAST_ATTACH];
+};
+
+/*
+ * InfiniBand: the joins of a port to a group that receive; whether one of them
+ * was made by a MAD, and whether a MAD made one at all.
+ */
+struct urxe_mcast_joins {
+	_Atomic uint32_t receives;
+	_Atomic uint16_t by_mad, by_mad_receives;
 };
 
 /*
@@ -275,22 +282,45 @@ enum urxe_counter {
 	URXE_CNT_COUNT
 };
 
+/* Why a port is down, bits of urxe_hca.down. */
+#define PORT_DOWN_HERE 1u /* it was taken down */
+#define PORT_DOWN_THERE 2u /* the other end of its link was taken down */
+#define PORT_NO_LINK 4u /* nothing is connected */
+#define PORT_DOWN_BITS (PORT_DOWN_HERE | PORT_DOWN_THERE | PORT_NO_LINK)
+/* and which of these were set when the fabric was created */
+#define PORT_DOWN_FIRST(bits) ((bits) << 8)
+
 /*
- * A device of the fabric, an HCA with one port.  Device k is called urxek.
- * QPNs, keys, device memory and multicast groups belong to the fabric, and a
- * context to one device.
+ * A device of the fabric, an HCA with one port.  QPNs, keys, device memory and
+ * multicast groups belong to the fabric, and a context to one device.
  */
 struct urxe_hca {
 	alignas(URXE_LINE) uint64_t node_guid; /* host order */
 	_Atomic uint32_t port_state; /* enum urxe_port_state */
+	_Atomic uint32_t down; /* PORT_DOWN_BITS 0: the link is up */
 	_Atomic uint32_t gid_gen; /* incremented by each change of gid[] */
-	uint32_t infiniband; /* 1: InfiniBand, 0: Ethernet; constant */
+	/* the following are constant, up to subnet */
+	uint32_t infiniband; /* 1: InfiniBand, 0: Ethernet */
+	uint32_t host; /* index in urxe_dev.host[] */
+	uint32_t pci; /* domain << 16 | bus << 8 | device << 3 | function */
+	int32_t numa_node; /* -1: none */
+	char name[16]; /* hca_name() */
+	char netdev[16]; /* its network interface; "": that of the GID table */
+	struct urxe_link_end peer;
 	struct urxe_subnet subnet;
 	struct urxe_profile profile; /* constant; profile_copy() */
 	_Atomic uint64_t counter[URXE_CNT_COUNT];
 	/* values when performance management cleared them (mad/pma.c) */
 	_Atomic uint64_t cleared[URXE_CNT_COUNT];
 	struct urxe_gid gid[URXE_GID_ROWS];
+	struct urxe_mcast_joins joins[URXE_MAX_MCAST_GRP];
+	/*
+	 * Paths to the port of each device (port.c): URXE_PATH_STATE() is
+	 * URXE_PORT_ACTIVE, URXE_PORT_DOWN if either port is down, or
+	 * URXE_PORT_NOP if no links join them.  The other bits change with
+	 * the LIDs and P_Keys of the two ports.
+	 */
+	_Atomic uint32_t path[URXE_MAX_HCA];
 };
 
 /*
@@ -397,8 +427,13 @@ struct urxe_dev {
 	char magic[16];
 	uint32_t version;
 	uint32_t size; /* sizeof(struct urxe_dev) of the creator */
-	/* number of devices in hca[], constant; dev_hcas() */
-	uint32_t hcas;
+	/* numbers of devices, hosts and switches, constant; dev_hcas() */
+	uint32_t hcas, hosts, switches;
+	/* hash of the cluster file; 0: there was none */
+	uint32_t cluster;
+	/* 1: ports are joined by links only, 0: each with each other; constant
+	 */
+	uint32_t has_links;
 	/* 1: a program is the subnet manager, none is built in; constant */
 	uint32_t sm_external;
 	uint64_t procs_ino; /* inode of the file procs */
@@ -408,15 +443,8 @@ struct urxe_dev {
 	_Atomic uint64_t dm_ino;
 	alignas(URXE_LINE) struct robust_lock lock;
 	_Atomic uint32_t used[URXE_OBJ_COUNT];
-	/*
-	 * Paths between the ports of two devices (port.c): URXE_PATH_STATE()
-	 * is URXE_PORT_ACTIVE, URXE_PORT_DOWN if either port is down, or
-	 * URXE_PORT_NOP if no link joins them.  The other bits change with
-	 * the LIDs and P_Keys of the two ports.
-	 */
-	_Atomic uint32_t path[URXE_MAX_HCA][URXE_MAX_HCA];
-	/* number of publications of sys and dev */
-	_Atomic uint32_t tree_made;
+	/* number of changes of ports and links, on which paths depend */
+	_Atomic uint32_t port_changes;
 	_Atomic uint32_t dm_home; /* enum urxe_dm_home */
 	_Atomic uint32_t dm_kind; /* enum urxe_dm_kind */
 	uint32_t ctx_next;
@@ -426,7 +454,6 @@ struct urxe_dev {
 	 * futex
 	 */
 	_Atomic uint32_t recover_gen;
-	struct urxe_hca hca[URXE_MAX_HCA];
 	struct urxe_ctx_slot ctx[URXE_MAX_CTX];
 	/* where the search for a free number starts */
 	_Atomic uint32_t process_next;
@@ -464,9 +491,11 @@ struct urxe_dev {
 	struct urxe_xrcd_slot xrcd[URXE_MAX_XRCD]; /* under lock */
 	struct urxe_call call[URXE_MAX_CALLS]; /* for urxe why */
 	struct urxe_dm_slot dm[URXE_MAX_DM]; /* sparse: see dm_high */
-	/* these have memory only if a device is an InfiniBand device */
-	alignas(URXE_PAGE) struct urxe_switch ib_switch;
-	struct urxe_umad umad[URXE_MAX_UMAD];
+	/* these have memory as far as they are used (device_allocate) */
+	alignas(URXE_PAGE) struct urxe_umad umad[URXE_MAX_UMAD];
+	struct urxe_host host[URXE_MAX_HOST];
+	struct urxe_hca hca[URXE_MAX_HCA];
+	struct urxe_switch sw[URXE_MAX_SWITCH];
 };
 
 static inline uint32_t dev_hcas(const struct urxe_dev *dev)
@@ -476,10 +505,17 @@ static inline uint32_t dev_hcas(const struct urxe_dev *dev)
 	return n && n <= URXE_MAX_HCA ? n : 1;
 }
 
+static inline uint32_t dev_switches(const struct urxe_dev *dev)
+{
+	const uint32_t n = dev->switches;
+
+	return n <= URXE_MAX_SWITCH ? n : URXE_MAX_SWITCH;
+}
+
 /* Device k, a number that is read from shared memory. */
 static inline struct urxe_hca *hca_at(struct urxe_dev *dev, uint32_t k)
 {
-	return &dev->hca[k < URXE_MAX_HCA ? k : 0];
+	return &dev->hca[k < dev_hcas(dev) ? k : 0];
 }
 
 /* The device of the context in a slot; its index is hca_index(). */

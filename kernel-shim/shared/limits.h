@@ -24,7 +24,11 @@ extern const uint32_t urxe_layout_version;
  * Limits on QPs, XRC domains and device memory apply to the fabric, the
  * others to each context.
  */
-#define URXE_MAX_HCA 8 /* devices of a fabric; one digit of their names */
+#define URXE_MAX_HCA 1024 /* devices of a fabric */
+#define URXE_HOST_HCAS 8 /* devices of a host; one digit of their numbers */
+#define URXE_MAX_HOST URXE_MAX_HCA
+#define URXE_MAX_SWITCH 128
+#define URXE_SWITCH_PORTS 64 /* of each switch */
 #define URXE_MAX_CTX 512 /* 9 bits of every lkey and rkey */
 #define URXE_MAX_PROCESS 4096 /* 12 bits of a process id */
 #define URXE_GEN_MASK 0x7fffffffu /* a slot generation has 31 bits */

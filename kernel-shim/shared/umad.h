@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Management datagrams: the open umad devices with their agents, and the
- * switch that joins the InfiniBand ports of a fabric.  Writers hold dev.lock;
- * readers take no lock, and check what they read.
+ * Management datagrams: the open umad devices with their agents.  Writers hold
+ * dev.lock; readers take no lock, and check what they read.
  */
 #pragma once
 
@@ -46,23 +45,4 @@ struct urxe_umad {
 	 * the requester, which then reports a timeout.
 	 */
 	_Atomic uint64_t pending[URXE_UMAD_PENDING];
-};
-
-/* The ports of the switch; port k + 1 is that of device k, 0 its own. */
-#define URXE_SWITCH_PORTS URXE_MAX_HCA
-#define URXE_SWITCH_LID 64 /* if the subnet manager is the built-in one */
-#define URXE_LFT_BLOCK 64 /* LIDs in a block of the forwarding table */
-#define URXE_LFT_BLOCKS ((LID_LAST + 1) / URXE_LFT_BLOCK)
-#define URXE_MFT_BLOCK 32
-#define URXE_MFT_BLOCKS (URXE_MAX_MCAST_GRP / URXE_MFT_BLOCK)
-
-struct urxe_switch {
-	uint64_t guid; /* host order */
-	struct urxe_subnet subnet; /* of its port 0 */
-	_Atomic uint32_t state[URXE_SWITCH_PORTS + 1]; /* enum ibv_port_state */
-	_Atomic uint32_t changed; /* SwitchInfo:PortStateChange */
-	_Atomic uint32_t lft_top;
-	/* tables that an external subnet manager has written; 0xff: no port */
-	uint8_t lft[URXE_LFT_BLOCKS][URXE_LFT_BLOCK];
-	uint16_t mft[URXE_MFT_BLOCKS][URXE_MFT_BLOCK];
 };

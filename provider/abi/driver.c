@@ -4,6 +4,7 @@
  * operations that libibverbs uses to match and to open the device.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +20,15 @@
 
 #define URXE_ABI_VERSION 1
 
+/* The type of a device tells, since a cluster file may give it any name. */
 static bool match_device(struct pabi_sysfs_dev *dev)
 {
-	return hca_number(pabi_sysfs_name(dev)) >= 0;
+	char path[300], type[16];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%.200s/hca_type",
+		 pabi_sysfs_name(dev));
+	file_read(AT_FDCWD, path, type, sizeof(type));
+	return !strcmp(type, "urxe\n");
 }
 
 static struct pabi_device *alloc_device(struct pabi_sysfs_dev *dev)

@@ -90,11 +90,11 @@ static uint32_t ah_handle(const struct urxe_ah *ah)
 	return (uint32_t)((uintptr_t)ah >> 4);
 }
 
-static uint8_t av_device(const struct urxe_context *ctx, const uint8_t gid[16])
+static uint32_t av_device(const struct urxe_context *ctx, const uint8_t gid[16])
 {
 	const int k = fabric_gid_owner(ctx->fabric->dev, gid);
 
-	return k < 0 ? AV_NO_DEVICE : (uint8_t)k;
+	return k < 0 ? AV_NO_DEVICE : (uint32_t)k;
 }
 
 static void av_set_global(const struct urxe_context *ctx, struct urxe_av *av,
@@ -108,7 +108,8 @@ static void av_set_global(const struct urxe_context *ctx, struct urxe_av *av,
 	av->roce_v1 = gid_roce(ctx->hca, grh->sgid_index) == URXE_ROCE_V1;
 	av->hop_limit = grh->hop_limit;
 	av->traffic_class = grh->traffic_class;
-	av->device = av_device(ctx, av->dgid) & 15;
+	if (!ctx->hca->infiniband)
+		av->device_or_bits = av_device(ctx, av->dgid) & AV_NO_DEVICE;
 }
 
 struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
@@ -138,7 +139,7 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 	ah->upd = pd;
 	ah->pd = pd->index;
 	ah->dlid = attr->dlid;
-	ah->av.path_bits = attr->src_path_bits & 127;
+	ah->av.device_or_bits = attr->src_path_bits & 127;
 	ah->av.sl = attr->sl & 15;
 	if (attr->is_global)
 		av_set_global(ctx, &ah->av, &attr->grh);

@@ -87,7 +87,7 @@ started() {
 await "it does not start" started
 if grep -q "^open" "$top/out"; then
 	kib=$(du -sk "$URXE_DIR" | cut -f 1)
-	[ "$kib" -lt 16384 ] || die "$kib KiB: $(du -ak "$URXE_DIR/t" | sort -n)"
+	[ "$kib" -lt 32768 ] || die "$kib KiB: $(du -ak "$URXE_DIR/t" | sort -n)"
 fi
 exec 3>&-
 wait $!

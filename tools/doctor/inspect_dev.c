@@ -56,7 +56,7 @@ static void inspect_contexts(struct inspection *l)
 			found(l->out,
 			      "context %u.%u: dead, but its resources were not freed",
 			      i, gen);
-		else if (load_relaxed(&l->dev->ctx[i].hca) >= l->f->hcas)
+		else if (load_relaxed(&l->dev->ctx[i].hca) >= dev_hcas(l->dev))
 			found(l->out, "context %u.%u: invalid device %u", i,
 			      gen, load_relaxed(&l->dev->ctx[i].hca));
 	}

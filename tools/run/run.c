@@ -180,11 +180,11 @@ static int check_wire(const struct urxe_fabric *f)
 
 	if (!env_is_set("URXE_WIRE"))
 		return 0;
-	if (f->hcas > 1)
+	if (dev_hcas(f->dev) > 1)
 		return fail(
 			1,
 			"--wire needs a fabric with one device, and the fabric %s has %u",
-			name, f->hcas);
+			name, dev_hcas(f->dev));
 	if (f->dev->hca[0].infiniband)
 		return fail(
 			1,
@@ -202,6 +202,8 @@ static int check_devices(const char *dir)
 	const bool profiles = env_is_set("URXE_PROFILE");
 	const bool layers = env_is_set("URXE_LINK_LAYER") ||
 			    env_is_set("URXE_SM");
+	const bool cluster = env_is_set("URXE_CLUSTER");
+	const bool host = env_is_set("URXE_HOST");
 	struct urxe_fabric *f;
 	uint32_t want, infiniband, k;
 	int ret;
@@ -209,7 +211,7 @@ static int check_devices(const char *dir)
 	if (hcas_by_env(&want))
 		return fail(1, "%s", fabric_why());
 	/* each word of the list, then the first one */
-	for (k = URXE_MAX_HCA; k--;)
+	for (k = URXE_HOST_HCAS; k--;)
 		if (link_layer_by_env(&infiniband, k))
 			return fail(1, "%s", fabric_why());
 	if (infiniband && env_is_set("URXE_WIRE"))
@@ -222,7 +224,11 @@ static int check_devices(const char *dir)
 			"--wire needs a fabric with one device, not --devices %u",
 			want);
 	/* if devices are requested, it replaces an unused fabric with others */
-	ret = fabric_open(dir, want || profiles || layers, &f);
+	ret = fabric_open(dir, want || profiles || layers || cluster || host,
+			  &f);
+	if (ret && *fabric_why() && (cluster || host))
+		return fail(1, "%s: %s", cluster ? "--cluster" : "--host",
+			    fabric_why());
 	if (ret && *fabric_why() && (profiles || layers))
 		return fail(1, "%s: %s",
 			    profiles			  ? "--profile" :

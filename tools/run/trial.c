@@ -457,7 +457,19 @@ static int set_devices(const char *value)
 		return 0;
 	return fail(EXIT_USAGE,
 		    "--devices: \"%s\" is not a number of devices: 1 to %d",
-		    value, URXE_MAX_HCA);
+		    value, URXE_HOST_HCAS);
+}
+
+/* An absolute path, since programs may change their directory. */
+static int set_cluster(const char *value)
+{
+	char *path = realpath(value, NULL);
+
+	if (!path)
+		return fail_file(EXIT_USAGE, "--cluster: ", value, errno, "");
+	setenv("URXE_CLUSTER", path, 1);
+	free(path);
+	return TRIAL_CHOSEN;
 }
 
 static int set_profiles(struct trial *t, const char *value)
@@ -475,6 +487,11 @@ int trial_option(struct trial *t, struct device_options *device,
 	switch (c) {
 	case 'D':
 		return set_devices(value) ? EXIT_USAGE : TRIAL_CHOSEN;
+	case 'K':
+		return set_cluster(value);
+	case 'O':
+		setenv("URXE_HOST", value, 1);
+		return TRIAL_CHOSEN;
 	case 'L':
 		setenv("URXE_LINK_LAYER", value, 1);
 		return TRIAL_CHOSEN;

@@ -18,6 +18,10 @@
 	OPTION_HEADING("Device"),					\
 	{ 'D', "devices", "N", "number of devices, urxe0 to urxe(N-1), of a " \
 	  "fabric that is created: 1 to 8", "$URXE_DEVICES or 1" },	\
+	{ 'K', "cluster", "FILE", "create the hosts, devices, switches and " \
+	  "links of a cluster file: man urxe-cluster", "$URXE_CLUSTER or one host" }, \
+	{ 'O', "host", "NAME", "run COMMAND on this host of the cluster file", \
+	  "$URXE_HOST or the first one" },				\
 	{ 'N', "profile", "NAME|FILE[,...]", "give the devices the limits and " \
 	  "features of NICs; urxe profile list prints the names; sweep: run " \
 	  "COMMAND once with each", "$URXE_PROFILE or none" },		\

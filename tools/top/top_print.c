@@ -27,11 +27,17 @@ static const char *port_word(const struct urxe_hca *hca)
 /* "ports ACTIVE, DOWN", in the order of the devices. */
 static const char *ports_words(const struct view *v)
 {
-	static char text[16 + 8 * URXE_MAX_HCA];
+	static char text[16 + 8 * URXE_HOST_HCAS];
 	const uint32_t hcas = dev_hcas(v->dev);
-	uint32_t k;
+	uint32_t k, up = 0;
 	int n;
 
+	for (k = 0; k < hcas; k++)
+		up += hca_is_up(&v->dev->hca[k]);
+	if (hcas > URXE_HOST_HCAS) {
+		snprintf(text, sizeof(text), "%u of %u ports ACTIVE", up, hcas);
+		return text;
+	}
 	n = snprintf(text, sizeof(text), hcas > 1 ? "ports " : "port ");
 	for (k = 0; k < hcas; k++)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%s",

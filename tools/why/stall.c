@@ -96,13 +96,19 @@ void stall_ends(struct stall *s, const char *fmt, ...)
 
 void stall_port_down(struct stall *s, const struct view *v, uint32_t k)
 {
+	char name[64];
+
 	if (dev_hcas(v->dev) == 1) {
 		stall_append(s, ": the port is down");
 		stall_ends(s, "urxe port up");
 		return;
 	}
-	stall_append(s, ": the port of " URXE_DEVICE_NAME "%u is down", k);
-	stall_ends(s, "urxe port up " URXE_DEVICE_NAME "%u", k);
+	node_name(v->dev, k, name);
+	stall_append(s, ": the port of %s is down", name);
+	if (load_acquire(&v->dev->hca[k].down) & PORT_DOWN_HERE)
+		stall_ends(s, "urxe port up %s", name);
+	else
+		stall_ends(s, "when the other end of its link is up");
 }
 
 void stalls_free(struct stalls *s)

@@ -64,12 +64,12 @@ static enum target request_target(struct nl_request *r)
 	return r->f && r->device < r->f->hcas ? OURS : HOSTS;
 }
 
-int nldev_put_name(struct nl_msg *m, uint32_t k)
+int nldev_put_name(const struct urxe_fabric *f, struct nl_msg *m, uint32_t k)
 {
 	char name[16];
 	int bad;
 
-	snprintf(name, sizeof(name), URXE_DEVICE_NAME "%u", k);
+	snprintf(name, sizeof(name), "%.15s", fabric_hca(f, k)->name);
 	bad = nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_DEV_INDEX,
 				URXE_DEV_INDEX + k);
 	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_DEV_NAME, name);
@@ -78,16 +78,16 @@ int nldev_put_name(struct nl_msg *m, uint32_t k)
 
 static int dev_get(struct nl_request *r)
 {
-	const struct urxe_dev *dev = r->f->dev;
+	const struct urxe_hca *hca = fabric_hca(r->f, r->device);
 	struct nl_msg *m = nl_reply_new(r, RDMA_NLDEV_CMD_GET);
-	const uint64_t guid = dev->hca[r->device].node_guid;
+	const uint64_t guid = hca->node_guid;
 	struct urxe_profile p;
 	int bad;
 
 	if (!m)
 		return -ENOMEM;
-	profile_copy(&p, &dev->hca[r->device].profile);
-	bad = nldev_put_name(m, r->device);
+	profile_copy(&p, &hca->profile);
+	bad = nldev_put_name(r->f, m, r->device);
 	/* in this message: the number of ports */
 	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS, 0);
@@ -97,8 +97,7 @@ static int dev_get(struct nl_request *r)
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, NODE_TYPE_CA);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_DIM, 0);
 	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_DEV_PROTOCOL,
-				    dev->hca[r->device].infiniband ? "ib" :
-								     "roce");
+				    hca->infiniband ? "ib" : "roce");
 	nl_reply_send(r, m, bad);
 	return 0;
 }
@@ -121,7 +120,7 @@ static int port_put_subnet(const struct urxe_hca *hca, struct nl_msg *m)
 
 static int port_get(struct nl_request *r)
 {
-	const struct urxe_hca *hca = &r->f->dev->hca[r->device];
+	const struct urxe_hca *hca = fabric_hca(r->f, r->device);
 	struct nl_msg *m;
 	struct urxe_gid g;
 	uint32_t port, state;
@@ -134,7 +133,7 @@ static int port_get(struct nl_request *r)
 	if (!m)
 		return -ENOMEM;
 	state = load_acquire(&hca->port_state);
-	bad = nldev_put_name(m, r->device);
+	bad = nldev_put_name(r->f, m, r->device);
 	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_STATE, (uint8_t)state);
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_PHYS_STATE,

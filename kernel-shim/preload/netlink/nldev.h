@@ -56,7 +56,7 @@ bool nl_get_u8(const struct nl_request *r, int id, uint32_t *out);
  * Add index and name of device @k, with which responses start.  Nonzero: no
  * space in @m.
  */
-int nldev_put_name(struct nl_msg *m, uint32_t k);
+int nldev_put_name(const struct urxe_fabric *f, struct nl_msg *m, uint32_t k);
 
 /* Execute the request: 0, or -errno. */
 int nldev_run(struct nl_request *r);

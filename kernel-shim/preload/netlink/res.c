@@ -128,7 +128,7 @@ static int put_object(struct res_out *out, struct nl_msg *m,
 static bool out_begin(struct res_out *out)
 {
 	out->msg = nl_reply_new(out->r, out->kind->op);
-	if (!out->msg || nldev_put_name(out->msg, out->r->device))
+	if (!out->msg || nldev_put_name(out->r->f, out->msg, out->r->device))
 		return false;
 	out->table = out->dump ?
 			     nl()->nla_nest_start(out->msg, out->kind->table) :
@@ -228,7 +228,7 @@ static int res_parse(struct res_out *out)
 /* Is the context in the slot, or the last one there, of device @k? */
 static bool is_of_device(struct urxe_fabric *f, uint32_t slot, uint32_t k)
 {
-	return hca_of_ctx(f->dev, slot) == &f->dev->hca[k];
+	return hca_of_ctx(f->dev, slot) == fabric_hca(f, k);
 }
 
 static void list_contexts(struct res_out *out)
@@ -344,7 +344,7 @@ int nldev_res_get(struct nl_request *r)
 	m = nl_reply_new(r, RDMA_NLDEV_CMD_RES_GET);
 	if (!m)
 		return -ENOMEM;
-	bad = nldev_put_name(m, r->device);
+	bad = nldev_put_name(r->f, m, r->device);
 	table = nl()->nla_nest_start(m, RDMA_NLDEV_ATTR_RES_SUMMARY);
 	for (i = 0; table && i < RES_KINDS; i++)
 		bad |= put_count(m, &res_kinds[i], r);

@@ -423,7 +423,8 @@ static bool cm_id_check(struct cm *cm, uint32_t k, struct res_obj *o)
 	o->number = o->index;
 	o->port = !!(id->flags & CM_F_DEVICE);
 	o->pid = chan->pid;
-	return o->port ? id->device == k : id->cma == CMA_LISTEN;
+	return o->port ? cm_hca(cm, id) == fabric_hca(cm->f, k) :
+			 id->cma == CMA_LISTEN && id->host == cm->f->host;
 }
 
 static void cm_id_each(struct urxe_fabric *f, uint32_t device, res_fn *fn,

@@ -19,7 +19,7 @@ static struct nl_msg *stat_begin(struct nl_request *r, int op, int *bad)
 	struct nl_msg *m = nl_reply_new(r, op);
 
 	if (m) {
-		*bad = nldev_put_name(m, r->device);
+		*bad = nldev_put_name(r->f, m, r->device);
 		*bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	}
 	return m;
@@ -40,7 +40,7 @@ static int stat_put_counter(struct nl_msg *m, const struct nl_request *r,
 	if (values)
 		bad |= nl()->nla_put_u64(
 			m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE,
-			counter_read(r->f->dev, r->device, i));
+			counter_read(r->f->dev, r->f->first + r->device, i));
 	else
 		bad |= nl()->nla_put_u32(
 			m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX, i);

@@ -46,28 +46,27 @@ static void tree_make_empty_gid(int dirfd)
 }
 
 /*
- * Write entry @i of directory @what of device @k; @text NULL: link it to
+ * Write entry @i of directory @what of a device; @text NULL: link it to
  * @empty.
  */
-static void tree_put_gid_file(int dirfd, uint32_t k, const char *what,
+static void tree_put_gid_file(const struct tree_at *t, const char *what,
 			      unsigned int i, const char *text,
 			      const char *empty)
 {
 	char name[128], path[128];
 
 	snprintf(name, sizeof(name), TREE_PORT "%s/%u", what, i);
-	tree_expand(path, sizeof(path), name, k);
+	tree_expand(path, sizeof(path), name, t);
 	if (text)
-		tree_put(dirfd, path, text, 0444);
+		tree_put(t->dirfd, path, text, 0444);
 	else
-		tree_link(dirfd, path, empty);
+		tree_link(t->dirfd, path, empty);
 }
 
-static void tree_write_gid(struct urxe_fabric *f, int dirfd, uint32_t k,
-			   unsigned int i)
+static void tree_write_gid(const struct tree_at *t, unsigned int i)
 {
 	struct urxe_gid g;
-	const struct urxe_hca *hca = &f->dev->hca[k];
+	const struct urxe_hca *hca = t->hca;
 	bool valid = fabric_get_gid(hca, i, &g);
 	const char *type = gid_roce(hca, i) == URXE_ROCE_V2 ? "RoCE v2\n" :
 							      "IB/RoCE v1\n";
@@ -77,30 +76,30 @@ static void tree_write_gid(struct urxe_fabric *f, int dirfd, uint32_t k,
 		gid_text(g.raw, gid);
 		snprintf(ndev, sizeof(ndev), "%.15s\n", g.ifname);
 	}
-	tree_put_gid_file(dirfd, k, "gids", i, valid ? gid : NULL, EMPTY_GID);
-	tree_put_gid_file(dirfd, k, "gid_attrs/types", i, valid ? type : NULL,
+	tree_put_gid_file(t, "gids", i, valid ? gid : NULL, EMPTY_GID);
+	tree_put_gid_file(t, "gid_attrs/types", i, valid ? type : NULL,
 			  EMPTY_ATTR);
-	tree_put_gid_file(dirfd, k, "gid_attrs/ndevs", i,
+	tree_put_gid_file(t, "gid_attrs/ndevs", i,
 			  valid && !hca->infiniband ? ndev : NULL, EMPTY_ATTR);
 }
 
 /*
  * Directory device/net: one symbolic link, to the interface of the first IPv4
- * GID, or none.
+ * GID, or none.  An interface that the cluster file names does not exist: it is
+ * a directory.
  */
-static void tree_write_net(struct urxe_fabric *f, int tree, uint32_t k)
+static void tree_write_net(const struct tree_at *t)
 {
 	char net[128], path[160], target[64];
 	struct urxe_gid g;
-	bool have = !f->dev->hca[k].infiniband &&
-		    fabric_main_gid(&f->dev->hca[k], &g) &&
+	bool have = !t->hca->infiniband && fabric_main_gid(t->hca, &g) &&
 		    !strchr(g.ifname, '/');
 	struct dirent *de;
 	DIR *dir;
 
-	tree_expand(net, sizeof(net), NET, k);
-	mkdirat(tree, net, 0755);
-	dir = dir_open(tree, net);
+	tree_expand(net, sizeof(net), NET, t);
+	mkdirat(t->dirfd, net, 0755);
+	dir = dir_open(t->dirfd, net);
 	while (dir && (de = readdir(dir)))
 		if (de->d_name[0] != '.' &&
 		    (!have || strcmp(de->d_name, g.ifname)))
@@ -110,8 +109,13 @@ static void tree_write_net(struct urxe_fabric *f, int tree, uint32_t k)
 	if (!have)
 		return;
 	snprintf(path, sizeof(path), "%s/%.15s", net, g.ifname);
+	if (t->hca->netdev[0]) {
+		strcat(path, "/dev_port");
+		tree_put(t->dirfd, path, "0\n", 0444);
+		return;
+	}
 	snprintf(target, sizeof(target), "/sys/class/net/%.15s", g.ifname);
-	if (symlinkat(target, tree, path) && errno != EEXIST)
+	if (symlinkat(target, t->dirfd, path) && errno != EEXIST)
 		return;
 }
 
@@ -121,7 +125,7 @@ static void tree_write_net(struct urxe_fabric *f, int tree, uint32_t k)
  */
 static uint64_t tree_state(const struct urxe_fabric *f)
 {
-	const struct urxe_hca *hca = f->dev->hca;
+	const struct urxe_hca *hca = fabric_hca(f, 0);
 	uint64_t states = 0;
 	uint32_t k, changes = 0;
 
@@ -139,8 +143,9 @@ static void stamp_text(uint64_t state, char text[32])
 	snprintf(text, 32, "%llx\n", (unsigned long long)state);
 }
 
-__attribute__((format(printf, 4, 5))) static void
-tree_put_value(int dirfd, uint32_t k, const char *path, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void
+tree_put_value(const struct tree_at *t, const char *path, const char *format,
+	       ...)
 {
 	char text[32];
 	va_list ap;
@@ -148,39 +153,38 @@ tree_put_value(int dirfd, uint32_t k, const char *path, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	tree_put_of(dirfd, k, path, text, 0444);
+	tree_put_of(t, path, text, 0444);
 }
 
 /* What the subnet manager assigns; LIDs of an Ethernet port are 0. */
-static void tree_write_subnet(const struct urxe_hca *hca, int dirfd, uint32_t k)
+static void tree_write_subnet(const struct tree_at *t)
 {
+	const struct urxe_hca *hca = t->hca;
 	const struct urxe_subnet *s = &hca->subnet;
 	char name[TREE_PATH_MAX];
 	uint32_t i;
 
-	tree_put_value(dirfd, k, TREE_PORT "cap_mask", "0x%08x\n",
-		       port_caps(hca));
-	tree_put_value(dirfd, k, TREE_PORT "lid", "0x%x\n", port_lid(s));
-	tree_put_value(dirfd, k, TREE_PORT "lid_mask_count", "%u\n",
-		       port_lmc(s));
-	tree_put_value(dirfd, k, TREE_PORT "sm_lid", "0x%x\n", port_sm_lid(s));
-	tree_put_value(dirfd, k, TREE_PORT "sm_sl", "%u\n", port_sm_sl(s));
+	tree_put_value(t, TREE_PORT "cap_mask", "0x%08x\n", port_caps(hca));
+	tree_put_value(t, TREE_PORT "lid", "0x%x\n", port_lid(s));
+	tree_put_value(t, TREE_PORT "lid_mask_count", "%u\n", port_lmc(s));
+	tree_put_value(t, TREE_PORT "sm_lid", "0x%x\n", port_sm_lid(s));
+	tree_put_value(t, TREE_PORT "sm_sl", "%u\n", port_sm_sl(s));
 	for (i = 0; i < port_pkeys(hca); i++) {
 		snprintf(name, sizeof(name), TREE_PORT "pkeys/%u", i);
-		tree_put_value(dirfd, k, name, "0x%04x\n", port_pkey(s, i));
+		tree_put_value(t, name, "0x%04x\n", port_pkey(s, i));
 	}
 }
 
-static void tree_write_port(int dirfd, uint32_t k, uint32_t state)
+static void tree_write_port(const struct tree_at *t, uint32_t state)
 {
 	static const char *const texts[] = { "0: NOP\n", "1: DOWN\n",
 					     "2: INIT\n", "3: ARMED\n",
 					     "4: ACTIVE\n" };
 
-	tree_put_of(dirfd, k, TREE_PORT "state",
+	tree_put_of(t, TREE_PORT "state",
 		    texts[state <= URXE_PORT_ACTIVE ? state : URXE_PORT_DOWN],
 		    0444);
-	tree_put_of(dirfd, k, TREE_PORT "phys_state",
+	tree_put_of(t, TREE_PORT "phys_state",
 		    state > URXE_PORT_DOWN ? "5: LinkUp\n" : "3: Disabled\n",
 		    0444);
 }
@@ -188,6 +192,7 @@ static void tree_write_port(int dirfd, uint32_t k, uint32_t state)
 void tree_write_gids(struct urxe_fabric *f, int dirfd, bool all)
 {
 	const uint64_t state = tree_state(f);
+	struct tree_at t;
 	char stamp[32];
 	unsigned int i;
 	uint32_t k;
@@ -195,14 +200,14 @@ void tree_write_gids(struct urxe_fabric *f, int dirfd, bool all)
 	stamp_text(state, stamp);
 	tree_make_empty_gid(dirfd);
 	for (k = 0; k < f->hcas; k++) {
-		for (i = 0; i < gid_table_len(&f->dev->hca[k]) && (all || !k);
-		     i++)
-			tree_write_gid(f, dirfd, k, i);
-		tree_write_port(dirfd, k, state >> 3 * k & 7);
-		if (all || f->dev->hca[k].infiniband)
-			tree_write_subnet(&f->dev->hca[k], dirfd, k);
+		t = tree_at(f, dirfd, k);
+		for (i = 0; i < gid_table_len(t.hca) && (all || !k); i++)
+			tree_write_gid(&t, i);
+		tree_write_port(&t, state >> 3 * k & 7);
+		if (all || t.hca->infiniband)
+			tree_write_subnet(&t);
 		if (all || !k)
-			tree_write_net(f, dirfd, k);
+			tree_write_net(&t);
 	}
 	tree_put(dirfd, STAMP, stamp, 0444);
 }
@@ -213,8 +218,12 @@ void tree_refresh(struct urxe_fabric *f)
 	static _Atomic uint64_t seen;
 	char stamp[32];
 	uint64_t now = tree_state(f);
+	int dirfd;
 
 	if (load_relaxed(&seen) == now)
+		return;
+	dirfd = tree_dirfd(f);
+	if (dirfd < 0)
 		return;
 	/*
 	 * Two processes may write at a time, and one of them an outdated
@@ -224,9 +233,10 @@ void tree_refresh(struct urxe_fabric *f)
 	do {
 		now = tree_state(f);
 		stamp_text(now, stamp);
-		if (!tree_has(f->dirfd, STAMP, stamp))
-			tree_write_gids(f, f->dirfd, false);
+		if (!tree_has(dirfd, STAMP, stamp))
+			tree_write_gids(f, dirfd, false);
 	} while (now != tree_state(f));
+	tree_dirfd_put(f, dirfd);
 	store_relaxed(&seen, now);
 }
 
@@ -267,41 +277,49 @@ static const struct {
 /* the other files there are named by counter_name() */
 #define HW_COUNTERS "hw_counters/"
 
-static int counter_put(int dirfd, uint32_t k, const char *folder,
+static int counter_put(const struct tree_at *t, const char *folder,
 		       const char *name, const char *text)
 {
 	char path[160];
 
 	snprintf(path, sizeof(path), TREE_PORT "%s%s", folder, name);
-	return tree_put_of(dirfd, k, path, text, 0644);
+	return tree_put_of(t, path, text, 0644);
 }
 
-int tree_make_counters(int dirfd, uint32_t k)
+int tree_make_counters(const struct tree_at *t)
 {
 	unsigned int i;
 	int ret = 0;
 
 	for (i = 0; i < COUNTERS && !ret; i++)
-		ret = counter_put(dirfd, k, "", counters[i].name,
+		ret = counter_put(t, "", counters[i].name,
 				  counters[i].counter == -2 ? "10\n" : "0\n");
 	for (i = 0; i < URXE_CNT_COUNT && !ret; i++)
 		if (counter_name(i))
-			ret = counter_put(dirfd, k, HW_COUNTERS,
-					  counter_name(i), "0\n");
+			ret = counter_put(t, HW_COUNTERS, counter_name(i),
+					  "0\n");
 	return ret;
 }
 
-/* Return the number of the device that has the file of a port at @path. */
-static uint32_t device_of(const char *path)
+/*
+ * The device that has the file of a port at @path, as in
+ * ".../infiniband/mlx5_0/ports/1/counters"; the first one if it is unknown.
+ */
+static uint32_t device_of(const struct urxe_fabric *f, const char *path)
 {
 	const char *end = strstr(path, "/ports/");
-	const size_t n = strlen("/" URXE_DEVICE_NAME) + 1;
+	const char *name;
+	uint32_t k;
+	size_t n;
 
-	if (!end || end < path + n ||
-	    strncmp(end - n, "/" URXE_DEVICE_NAME, n - 1) || end[-1] < '0' ||
-	    end[-1] >= '0' + URXE_MAX_HCA)
-		return 0;
-	return (uint32_t)(end[-1] - '0');
+	for (k = 0; end && k < f->hcas; k++) {
+		name = fabric_hca(f, k)->name;
+		n = strnlen(name, sizeof(fabric_hca(f, k)->name));
+		if (end > path + n && end[-(ssize_t)n - 1] == '/' &&
+		    !strncmp(end - n, name, n))
+			return k;
+	}
+	return 0;
 }
 
 /*
@@ -337,16 +355,19 @@ static int counter_of(const char *path, char file[160])
 void tree_refresh_counter(struct urxe_fabric *f, const char *path)
 {
 	char file[160], own[160], text[32];
-	const uint32_t k = device_of(path);
+	struct tree_at t;
 	int which = counter_of(path, file);
 	int fd, n;
 
 	if (which < 0)
 		return;
+	t = tree_at(f, tree_dirfd(f), device_of(f, path));
 	n = snprintf(text, sizeof(text), "%llu\n",
-		     (unsigned long long)counter_read(f->dev, k, which));
-	tree_expand(own, sizeof(own), file, k);
-	fd = openat(f->dirfd, own, O_WRONLY | O_CLOEXEC);
+		     (unsigned long long)counter_read(f->dev, f->first + t.k,
+						      which));
+	tree_expand(own, sizeof(own), file, &t);
+	fd = openat(t.dirfd, own, O_WRONLY | O_CLOEXEC);
+	tree_dirfd_put(f, t.dirfd);
 	if (fd < 0)
 		return;
 	if (pwrite(fd, text, (size_t)n, 0) == n && ftruncate(fd, n))

@@ -21,10 +21,13 @@
 static int host_open(struct urxe_fabric *f, const char *path)
 {
 	char dir[TREE_PATH_MAX];
+	int tree = tree_dirfd(f), fd;
 
 	snprintf(dir, sizeof(dir), "host%s/", path);
-	dir_make_parents(f->dirfd, dir);
-	return openat(f->dirfd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir_make_parents(tree, dir);
+	fd = openat(tree, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	tree_dirfd_put(f, tree);
+	return fd;
 }
 
 /*
@@ -102,9 +105,12 @@ static void host_drop_stale(int merged, const char *host, const char *own)
 void tree_merge_host(struct urxe_fabric *f, const char *path)
 {
 	char own[TREE_PATH_MAX];
+	size_t n;
 	int merged;
 
-	snprintf(own, sizeof(own), "%s%s", f->dir, path);
+	tree_path(f, own);
+	n = strlen(own);
+	snprintf(own + n, sizeof(own) - n, "%s", path);
 	merged = host_open(f, path);
 	if (merged >= 0) {
 		host_drop_stale(merged, path, own);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The PCI function of a device in the sysfs tree, for programs that query
- * the topology (UCX, NCCL, hwloc).  Real machines have no such PCI domain and
- * bus, and the vendor ID is that of no known vendor.  The function has no
- * NUMA node: all CPUs are local.
+ * the topology (UCX, NCCL, hwloc).  Unless a cluster file names other ones,
+ * real machines have no such PCI domain and bus.  The vendor ID is that of no
+ * known vendor.  Without a NUMA node, or one that this machine does not have,
+ * all CPUs are local.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -28,24 +29,23 @@ static const struct {
 	{ "max_link_width", "16\n" },
 	{ "enable", "1\n" },
 	{ "irq", "0\n" },
-	{ "numa_node", "-1\n" },
 };
 
-static int pci_put(int dirfd, uint32_t k, const char *name, const char *text)
+static int pci_put(const struct tree_at *t, const char *name, const char *text)
 {
 	char path[128];
 
 	snprintf(path, sizeof(path), TREE_PCI "/%s", name);
-	return tree_put_of(dirfd, k, path, text, 0444);
+	return tree_put_of(t, path, text, 0444);
 }
 
-static int pci_put_number(int dirfd, uint32_t k, const char *name, int digits,
+static int pci_put_number(const struct tree_at *t, const char *name, int digits,
 			  uint32_t n)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "0x%0*x\n", digits, n);
-	return pci_put(dirfd, k, name, text);
+	return pci_put(t, name, text);
 }
 
 /*
@@ -58,7 +58,7 @@ static int pci_put_number(int dirfd, uint32_t k, const char *name, int digits,
 #define PART (profile_keys[PROFILE_vendor_part_id].own & 0xffff)
 #define REVISION (profile_keys[PROFILE_hw_ver].own & 0xff)
 
-static int pci_make_ids(int dirfd, uint32_t k)
+static int pci_make_ids(const struct tree_at *t)
 {
 	const uint32_t vendor = VENDOR, device = PART;
 	char text[256], modalias[64];
@@ -72,25 +72,25 @@ static int pci_make_ids(int dirfd, uint32_t k)
 		 "PCI_SUBSYS_ID=%04X:%04X\nPCI_SLOT_NAME=" TREE_PCI_NAME
 		 "\nMODALIAS=%s\n",
 		 CLASS, vendor, device, vendor, device, modalias);
-	ret = pci_put(dirfd, k, "uevent", text);
+	ret = pci_put(t, "uevent", text);
 	strcat(modalias, "\n");
 	if (!ret)
-		ret = pci_put(dirfd, k, "modalias", modalias);
+		ret = pci_put(t, "modalias", modalias);
 	if (!ret)
-		ret = pci_put_number(dirfd, k, "vendor", 4, vendor);
+		ret = pci_put_number(t, "vendor", 4, vendor);
 	if (!ret)
-		ret = pci_put_number(dirfd, k, "device", 4, device);
+		ret = pci_put_number(t, "device", 4, device);
 	if (!ret)
-		ret = pci_put_number(dirfd, k, "subsystem_vendor", 4, vendor);
+		ret = pci_put_number(t, "subsystem_vendor", 4, vendor);
 	if (!ret)
-		ret = pci_put_number(dirfd, k, "subsystem_device", 4, device);
+		ret = pci_put_number(t, "subsystem_device", 4, device);
 	if (!ret)
-		ret = pci_put_number(dirfd, k, "class", 6, CLASS);
-	return ret ? ret : pci_put_number(dirfd, k, "revision", 2, REVISION);
+		ret = pci_put_number(t, "class", 6, CLASS);
+	return ret ? ret : pci_put_number(t, "revision", 2, REVISION);
 }
 
 /* Configuration space header, and empty BARs; lspci and hwloc read them. */
-static int pci_make_config(int dirfd, uint32_t k)
+static int pci_make_config(const struct tree_at *t)
 {
 	uint8_t config[256] = {
 		[0] = VENDOR & 0xff,
@@ -110,11 +110,11 @@ static int pci_make_config(int dirfd, uint32_t k)
 	for (i = 0; i < 13; i++)
 		n += snprintf(resource + n, sizeof(resource) - (size_t)n,
 			      "0x%016x 0x%016x 0x%016x\n", 0, 0, 0);
-	tree_expand(path, sizeof(path), TREE_PCI "/resource", k);
-	i = tree_put(dirfd, path, resource, 0444);
-	tree_expand(path, sizeof(path), TREE_PCI "/config", k);
+	tree_expand(path, sizeof(path), TREE_PCI "/resource", t);
+	i = tree_put(t->dirfd, path, resource, 0444);
+	tree_expand(path, sizeof(path), TREE_PCI "/config", t);
 	return i ? i :
-		   tree_put_bytes(dirfd, path, config, sizeof(config), 0444);
+		   tree_put_bytes(t->dirfd, path, config, sizeof(config), 0444);
 }
 
 /* ---------------------------------------------------------------- CPUs */
@@ -154,7 +154,7 @@ static void cpus_list(const char *file, char list[CPULIST_MAX])
 			 sysconf(_SC_NPROCESSORS_CONF) - 1);
 }
 
-static int pci_make_cpus(int dirfd, uint32_t k)
+static int pci_make_cpus(const struct tree_at *t)
 {
 	uint32_t map[MAX_CPUS / 32] = { 0 };
 	char list[CPULIST_MAX], text[MAX_CPUS / 32 * 9 + 1], path[128];
@@ -167,29 +167,36 @@ static int pci_make_cpus(int dirfd, uint32_t k)
 	if (!bits)
 		bits = 1;
 	memset(map, 0, sizeof(map));
-	cpus_list("/sys/devices/system/cpu/online", list);
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpulist",
+		 t->hca->numa_node);
+	cpus_list(access(path, R_OK) ? "/sys/devices/system/cpu/online" : path,
+		  list);
 	cpus_parse(list, map);
-	tree_expand(path, sizeof(path), TREE_PCI "/local_cpulist", k);
-	ret = tree_put(dirfd, path, list, 0444);
+	tree_expand(path, sizeof(path), TREE_PCI "/local_cpulist", t);
+	ret = tree_put(t->dirfd, path, list, 0444);
 	word = (bits - 1) / 32;
 	n = sprintf(text, "%0*x", (int)((bits - 1) % 32 / 4 + 1), map[word]);
 	while (word-- > 0)
 		n += sprintf(text + n, ",%08x", map[word]);
 	strcpy(text + n, "\n");
-	tree_expand(path, sizeof(path), TREE_PCI "/local_cpus", k);
-	return ret ? ret : tree_put(dirfd, path, text, 0444);
+	tree_expand(path, sizeof(path), TREE_PCI "/local_cpus", t);
+	return ret ? ret : tree_put(t->dirfd, path, text, 0444);
 }
 
-int tree_make_pci(int dirfd, uint32_t k)
+int tree_make_pci(const struct tree_at *t)
 {
 	unsigned int i;
+	char text[16];
 	int ret = 0;
 
 	for (i = 0; i < sizeof(files) / sizeof(*files) && !ret; i++)
-		ret = pci_put(dirfd, k, files[i].name, files[i].text);
+		ret = pci_put(t, files[i].name, files[i].text);
+	snprintf(text, sizeof(text), "%d\n", t->hca->numa_node);
 	if (!ret)
-		ret = pci_make_ids(dirfd, k);
+		ret = pci_put(t, "numa_node", text);
 	if (!ret)
-		ret = pci_make_config(dirfd, k);
-	return ret ? ret : pci_make_cpus(dirfd, k);
+		ret = pci_make_ids(t);
+	if (!ret)
+		ret = pci_make_config(t);
+	return ret ? ret : pci_make_cpus(t);
 }

@@ -6,7 +6,7 @@
  *
  * Each process that finds no tree builds one in a temporary directory of its
  * own.  The first one that is complete is published under the fabric's lock
- * by rename(2), and counted in urxe_dev.tree_made.  Trees that were built
+ * by rename(2), and counted in urxe_host.tree_made.  Trees that were built
  * meanwhile are removed.
  *
  * The ibdev directory itself must not change after that: libibverbs and
@@ -23,7 +23,7 @@
 #include "fabric/profile.h"
 #include "tree.h"
 
-#define TREE_VERSION "8\n" /* increment when files change */
+#define TREE_VERSION "9\n" /* increment when files change */
 #define VERSION_FILE "sys/version"
 #define ASIDE "tree." /* temporary directory: + process id + thread */
 
@@ -80,16 +80,7 @@ static const struct tree_file infiniband_links[] = {
 	{ NULL, NULL },
 };
 
-/* Symbolic links: path and target. */
-static const struct tree_file links[] = {
-	{ "sys/class/pci_bus/" TREE_PCI_BUS,
-	  "../../devices/pci" TREE_PCI_BUS "/pci_bus/" TREE_PCI_BUS },
-	{ TREE_PCI_ROOT "/pci_bus/" TREE_PCI_BUS "/device",
-	  "../../../pci" TREE_PCI_BUS },
-	{ NULL, NULL },
-};
-
-/* Those of each device. */
+/* Symbolic links of each device: path and target. */
 static const struct tree_file device_links[] = {
 	{ "sys/class/infiniband/" TREE_DEVICE,
 	  CLASS_TO_PCI "/infiniband/" TREE_DEVICE },
@@ -104,6 +95,11 @@ static const struct tree_file device_links[] = {
 	{ TREE_PCI "/subsystem", "../../../bus/pci" },
 	{ TREE_PCI "/driver", "../../../bus/pci/drivers/urxe" },
 	{ "dev/char/" TREE_DEV_NUMBER, "../infiniband/" TREE_UVERBS_NAME },
+	/* several devices may be on one bus */
+	{ "sys/class/pci_bus/" TREE_PCI_BUS,
+	  "../../devices/pci" TREE_PCI_BUS "/pci_bus/" TREE_PCI_BUS },
+	{ TREE_PCI_ROOT "/pci_bus/" TREE_PCI_BUS "/device",
+	  "../../../pci" TREE_PCI_BUS },
 	{ NULL, NULL },
 };
 
@@ -168,68 +164,121 @@ int tree_put_bytes(int dirfd, const char *path, const void *data, size_t len,
 	return ret;
 }
 
-void tree_expand(char *out, size_t room, const char *in, uint32_t k)
+struct tree_at tree_at(const struct urxe_fabric *f, int dirfd, uint32_t k)
 {
-	const size_t n = strnlen(in, room - 1);
-	char *p = out;
+	struct tree_at t = { .dirfd = dirfd, .k = k, .hca = fabric_hca(f, k) };
+	const uint32_t pci = t.hca->pci;
 
-	memcpy(out, in, n);
-	out[n] = 0;
-	while ((p = strchr(p, '#')))
-		*p++ = (char)('0' + k);
+	snprintf(t.device, sizeof(t.device), "%.15s", t.hca->name);
+	snprintf(t.bus, sizeof(t.bus), "%04x:%02x", pci >> 16, pci >> 8 & 0xff);
+	snprintf(t.pci, sizeof(t.pci), "%s:%02x.%x", t.bus, pci >> 3 & 31,
+		 pci & 7);
+	return t;
 }
 
-int tree_put_of(int dirfd, uint32_t k, const char *path, const char *text,
+void tree_expand(char *out, size_t room, const char *in,
+		 const struct tree_at *t)
+{
+	const char digit[2] = { (char)('0' + t->k) };
+	const char *with;
+	size_t n = 0, len;
+
+	for (; *in && n < room - 1; in++) {
+		with = *in == '#' ? digit :
+		       *in == '@' ? t->device :
+		       *in == '^' ? t->bus :
+		       *in == '~' ? t->pci :
+				    NULL;
+		len = with ? strlen(with) : 1;
+		if (len > room - 1 - n)
+			break;
+		memcpy(out + n, with ? with : in, len);
+		n += len;
+	}
+	out[n] = '\0';
+}
+
+int tree_put_of(const struct tree_at *t, const char *path, const char *text,
 		mode_t mode)
 {
 	char own_path[TREE_PATH_MAX], own_text[256];
 
-	tree_expand(own_path, sizeof(own_path), path, k);
-	tree_expand(own_text, sizeof(own_text), text, k);
-	return tree_put(dirfd, own_path, own_text, mode);
+	tree_expand(own_path, sizeof(own_path), path, t);
+	tree_expand(own_text, sizeof(own_text), text, t);
+	return tree_put(t->dirfd, own_path, own_text, mode);
 }
 
-static int tree_make_identity(struct urxe_fabric *f, int dirfd, uint32_t k)
+/* ------------------------------------------------------- the host's tree */
+
+void tree_path(const struct urxe_fabric *f, char path[TREE_PATH_MAX])
 {
-	const uint64_t g = f->dev->hca[k].node_guid;
+	if (f->host)
+		snprintf(path, TREE_PATH_MAX, "%s/host.%u", f->dir, f->host);
+	else
+		snprintf(path, TREE_PATH_MAX, "%s", f->dir);
+}
+
+int tree_dirfd(const struct urxe_fabric *f)
+{
+	char name[32];
+	int fd;
+
+	if (!f->host)
+		return f->dirfd;
+	snprintf(name, sizeof(name), "host.%u", f->host);
+	if (mkdirat(f->dirfd, name, 0700) && errno != EEXIST)
+		return -errno;
+	fd = openat(f->dirfd, name,
+		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+void tree_dirfd_put(const struct urxe_fabric *f, int fd)
+{
+	if (fd >= 0 && fd != f->dirfd)
+		close(fd);
+}
+
+static int tree_make_identity(const struct tree_at *t)
+{
+	const uint64_t g = t->hca->node_guid;
 	char text[64];
 	int ret;
 
 	snprintf(text, sizeof(text), "%04x:%04x:%04x:%04x\n",
 		 (unsigned int)(g >> 48), (unsigned int)(g >> 32 & 0xffff),
 		 (unsigned int)(g >> 16 & 0xffff), (unsigned int)(g & 0xffff));
-	ret = tree_put_of(dirfd, k, TREE_IBDEV "/node_guid", text, 0444);
+	ret = tree_put_of(t, TREE_IBDEV "/node_guid", text, 0444);
 	if (!ret)
-		ret = tree_put_of(dirfd, k, TREE_IBDEV "/sys_image_guid", text,
-				  0444);
+		ret = tree_put_of(t, TREE_IBDEV "/sys_image_guid", text, 0444);
 	return ret;
 }
 
 /* Files that show the profile and the link layer of the device. */
-static int tree_make_profile(struct urxe_fabric *f, int dirfd, uint32_t k)
+static int tree_make_profile(const struct tree_at *t)
 {
 	struct urxe_profile p;
 	char text[128];
 	int ret;
 
-	snprintf(text, sizeof(text), "%s\n", hca_link_layer(&f->dev->hca[k]));
-	ret = tree_put_of(dirfd, k, TREE_PORT "link_layer", text, 0444);
+	snprintf(text, sizeof(text), "%s\n", hca_link_layer(t->hca));
+	ret = tree_put_of(t, TREE_PORT "link_layer", text, 0444);
 	if (ret)
 		return ret;
-	profile_copy(&p, &f->dev->hca[k].profile);
+	profile_copy(&p, &t->hca->profile);
 	snprintf(text, sizeof(text), "%s\n", p.fw_ver);
-	ret = tree_put_of(dirfd, k, TREE_IBDEV "/fw_ver", text, 0444);
+	ret = tree_put_of(t, TREE_IBDEV "/fw_ver", text, 0444);
 	snprintf(text, sizeof(text), "%s\n",
 		 p.board_id[0] ? p.board_id : "urxe");
 	if (!ret)
-		ret = tree_put_of(dirfd, k, TREE_IBDEV "/board_id", text, 0444);
+		ret = tree_put_of(t, TREE_IBDEV "/board_id", text, 0444);
 	snprintf(text, sizeof(text), "%llx\n",
 		 (unsigned long long)p.value[PROFILE_hw_ver]);
 	if (!ret)
-		ret = tree_put_of(dirfd, k, TREE_IBDEV "/hw_rev", text, 0444);
+		ret = tree_put_of(t, TREE_IBDEV "/hw_rev", text, 0444);
 	rate_print(&p, text, sizeof(text));
 	if (!ret)
-		ret = tree_put_of(dirfd, k, TREE_PORT "rate", text, 0444);
+		ret = tree_put_of(t, TREE_PORT "rate", text, 0444);
 	return ret;
 }
 
@@ -250,94 +299,100 @@ static int tree_make_cdev(int dirfd, const char *path, off_t size)
 	return ret;
 }
 
-/* Create files of @list, of device @k: 0, or -errno. */
-static int tree_make_files(int dirfd, const struct tree_file *list, uint32_t k)
+/* Create files of @list, of a device: 0, or -errno. */
+static int tree_make_files(const struct tree_at *t,
+			   const struct tree_file *list)
 {
 	int ret = 0;
 
 	for (; list->path && !ret; list++)
-		ret = tree_put_of(dirfd, k, list->path, list->text, 0444);
+		ret = tree_put_of(t, list->path, list->text, 0444);
 	return ret;
 }
 
-static int tree_make_links(int dirfd, const struct tree_file *list, uint32_t k)
+static int tree_make_links(const struct tree_at *t,
+			   const struct tree_file *list)
 {
 	char path[TREE_PATH_MAX], target[TREE_PATH_MAX];
 	int ret;
 
 	for (; list->path; list++) {
-		tree_expand(path, sizeof(path), list->path, k);
-		tree_expand(target, sizeof(target), list->text, k);
-		ret = dir_make_parents(dirfd, path);
+		tree_expand(path, sizeof(path), list->path, t);
+		tree_expand(target, sizeof(target), list->text, t);
+		ret = dir_make_parents(t->dirfd, path);
 		if (ret)
 			return ret;
-		if (symlinkat(target, dirfd, path))
+		if (symlinkat(target, t->dirfd, path) && errno != EEXIST)
 			return -errno;
 	}
 	return 0;
 }
 
 /* The devices for MADs, and the name of the node. */
-static int tree_fill_infiniband(int dirfd, uint32_t k)
+static int tree_fill_infiniband(const struct urxe_dev *dev,
+				const struct tree_at *t)
 {
-	char path[64], text[65];
-	int ret = tree_make_files(dirfd, infiniband_files, k);
+	char path[64], text[80];
+	int ret = tree_make_files(t, infiniband_files);
 
 	snprintf(text, sizeof(text), "231:%u\n",
-		 URXE_UMAD_MINOR + URXE_MAX_HCA + k);
+		 URXE_UMAD_MINOR + URXE_HOST_HCAS + t->k);
 	if (!ret)
-		ret = tree_put_of(dirfd, k, TREE_ISSM "/dev", text, 0444);
-	subnet_node_name(text, (int)k);
+		ret = tree_put_of(t, TREE_ISSM "/dev", text, 0444);
+	subnet_node_name(dev, text, hca_index(dev, t->hca));
 	strcat(text, "\n");
 	if (!ret)
-		ret = tree_put_of(dirfd, k, TREE_IBDEV "/node_desc", text,
-				  0644);
-	tree_expand(path, sizeof(path), "dev/infiniband/" TREE_UMAD_NAME, k);
+		ret = tree_put_of(t, TREE_IBDEV "/node_desc", text, 0644);
+	tree_expand(path, sizeof(path), "dev/infiniband/" TREE_UMAD_NAME, t);
 	if (!ret)
-		ret = tree_make_cdev(dirfd, path, TREE_UMAD_SIZE + (off_t)k);
-	tree_expand(path, sizeof(path), "dev/infiniband/" TREE_ISSM_NAME, k);
+		ret = tree_make_cdev(t->dirfd, path,
+				     TREE_UMAD_SIZE + (off_t)t->k);
+	tree_expand(path, sizeof(path), "dev/infiniband/" TREE_ISSM_NAME, t);
 	if (!ret)
-		ret = tree_make_cdev(dirfd, path, TREE_ISSM_SIZE + (off_t)k);
-	return ret ? ret : tree_make_links(dirfd, infiniband_links, k);
+		ret = tree_make_cdev(t->dirfd, path,
+				     TREE_ISSM_SIZE + (off_t)t->k);
+	return ret ? ret : tree_make_links(t, infiniband_links);
 }
 
-static int tree_fill_device(struct urxe_fabric *f, int dirfd, uint32_t k)
+static int tree_fill_device(const struct urxe_dev *dev, const struct tree_at *t)
 {
 	char cdev[64];
 	int ret;
 
-	tree_expand(cdev, sizeof(cdev), "dev/infiniband/" TREE_UVERBS_NAME, k);
-	ret = tree_make_files(dirfd, device_files, k);
+	tree_expand(cdev, sizeof(cdev), "dev/infiniband/" TREE_UVERBS_NAME, t);
+	ret = tree_make_files(t, device_files);
 	if (!ret)
-		ret = tree_make_identity(f, dirfd, k);
+		ret = tree_make_identity(t);
 	if (!ret)
-		ret = tree_make_profile(f, dirfd, k);
+		ret = tree_make_profile(t);
 	if (!ret)
-		ret = tree_make_pci(dirfd, k);
+		ret = tree_make_pci(t);
 	if (!ret)
-		ret = tree_make_counters(dirfd, k);
+		ret = tree_make_counters(t);
 	if (!ret)
-		ret = tree_make_cdev(dirfd, cdev, TREE_CDEV_SIZE + (off_t)k);
+		ret = tree_make_cdev(t->dirfd, cdev,
+				     TREE_CDEV_SIZE + (off_t)t->k);
 	if (!ret)
-		ret = tree_make_links(dirfd, device_links, k);
-	if (!ret && f->dev->hca[k].infiniband)
-		ret = tree_fill_infiniband(dirfd, k);
+		ret = tree_make_links(t, device_links);
+	if (!ret && t->hca->infiniband)
+		ret = tree_fill_infiniband(dev, t);
 	return ret;
 }
 
 static int tree_fill(struct urxe_fabric *f, int dirfd)
 {
+	struct tree_at t = tree_at(f, dirfd, 0);
 	uint32_t k;
 	int ret;
 
-	ret = tree_make_files(dirfd, files, 0);
-	for (k = 0; k < f->hcas && !ret; k++)
-		ret = tree_fill_device(f, dirfd, k);
+	ret = tree_make_files(&t, files);
+	for (k = 0; k < f->hcas && !ret; k++) {
+		t = tree_at(f, dirfd, k);
+		ret = tree_fill_device(f->dev, &t);
+	}
 	if (!ret)
 		ret = tree_make_cdev(dirfd, "dev/infiniband/rdma_cm",
 				     TREE_CM_SIZE);
-	if (!ret)
-		ret = tree_make_links(dirfd, links, 0);
 	if (ret)
 		return ret;
 	tree_write_gids(f, dirfd, true);
@@ -358,7 +413,7 @@ bool tree_has(int dirfd, const char *path, const char *text)
  * "dev" is first: a program that finds the device in "sys" must be able to
  * open it.
  */
-static int tree_swap(struct urxe_fabric *f, int aside)
+static int tree_swap(int to, int aside)
 {
 	static const char *const part[] = { "dev", "sys" };
 	char old[16];
@@ -366,26 +421,31 @@ static int tree_swap(struct urxe_fabric *f, int aside)
 
 	for (i = 0; i < 2; i++) {
 		snprintf(old, sizeof(old), "old.%s", part[i]);
-		renameat(f->dirfd, part[i], aside, old);
-		if (renameat(aside, part[i], f->dirfd, part[i]))
+		renameat(to, part[i], aside, old);
+		if (renameat(aside, part[i], to, part[i]))
 			return -errno;
 	}
 	return 0;
+}
+
+static _Atomic uint32_t *tree_made(const struct urxe_fabric *f)
+{
+	return &f->dev->host[f->host].tree_made;
 }
 
 /*
  * Publish the tree in @aside, unless another process or thread has published
  * one since @made was loaded.
  */
-static int tree_publish(struct urxe_fabric *f, int aside, uint32_t made)
+static int tree_publish(struct urxe_fabric *f, int to, int aside, uint32_t made)
 {
 	int ret = fabric_lock(f);
 
 	if (ret)
 		return ret;
-	if (load_relaxed(&f->dev->tree_made) == made) {
-		ret = tree_swap(f, aside);
-		store_relaxed(&f->dev->tree_made, made + 1);
+	if (load_relaxed(tree_made(f)) == made) {
+		ret = tree_swap(to, aside);
+		store_relaxed(tree_made(f), made + 1);
 	}
 	fabric_unlock(f);
 	return ret;
@@ -413,7 +473,7 @@ static void tree_drop_stale(struct urxe_fabric *f)
  * Build a tree and publish it.  Then remove the temporary directory, with the
  * tree that it replaced, or that came too late.
  */
-static int tree_make(struct urxe_fabric *f, uint32_t made)
+static int tree_make(struct urxe_fabric *f, int to, uint32_t made)
 {
 	char aside[64];
 	int fd, ret;
@@ -425,7 +485,7 @@ static int tree_make(struct urxe_fabric *f, uint32_t made)
 	fd = openat(f->dirfd, aside, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	ret = fd < 0 ? -errno : tree_fill(f, fd);
 	if (!ret)
-		ret = tree_publish(f, fd, made);
+		ret = tree_publish(f, to, fd, made);
 	if (fd >= 0)
 		close(fd);
 	dir_remove(f->dirfd, aside);
@@ -434,15 +494,19 @@ static int tree_make(struct urxe_fabric *f, uint32_t made)
 
 int tree_build(struct urxe_fabric *f)
 {
-	uint32_t made = load_relaxed(&f->dev->tree_made);
-	int ret;
+	uint32_t made = load_relaxed(tree_made(f));
+	int to, ret;
 
 	tree_drop_stale(f);
-	if (tree_has(f->dirfd, VERSION_FILE, TREE_VERSION))
+	to = tree_dirfd(f);
+	if (to >= 0 && tree_has(to, VERSION_FILE, TREE_VERSION)) {
+		tree_dirfd_put(f, to);
 		return 0;
+	}
 	fabric_refresh_gids(f);
 	fabric_why_clear();
-	ret = tree_make(f, made);
+	ret = to < 0 ? to : tree_make(f, to, made);
+	tree_dirfd_put(f, to);
 	if (ret && !fabric_why()[0])
 		fabric_fail(-ret, "cannot create the sysfs tree in %s: %s",
 			    f->dir, strerror(-ret));

@@ -22,20 +22,25 @@
 
 #define TREE_PATH_MAX 600 /* length of a path into the tree, with its NUL */
 /*
- * The paths of a device.  '#' stands for its number, one digit, also in the
- * contents of its files; tree_expand() inserts it.
+ * The paths of a device.  tree_expand() inserts its properties, also in the
+ * contents of its files: '#' is its number, one digit, '@' its name, '^' its
+ * PCI bus, such as 0000:18, and '~' its PCI function, such as 0000:18:00.0.
  */
-#define TREE_DEVICE URXE_DEVICE_NAME "#"
+#define TREE_DEVICE "@"
 #define TREE_UVERBS_NAME URXE_UVERBS_NAME "100#"
 #define TREE_DEV_NUMBER "231:6000#"
 #define TREE_UMAD_NAME "umad5#" /* libibumad finds numbers below 64 */
 #define TREE_ISSM_NAME "issm5#"
-static_assert(URXE_MAX_HCA <= 10 && URXE_DEV_INDEX == 1000 &&
+static_assert(URXE_HOST_HCAS <= 10 && URXE_DEV_INDEX == 1000 &&
 		      URXE_DEV_MAJOR == 231 && URXE_DEV_MINOR == 60000,
 	      "the names above are those of each device");
-/* PCI functions, which no real machine has: pci.c */
-#define TREE_PCI_BUS "7578:ff"
-#define TREE_PCI_NAME TREE_PCI_BUS ":0#.0"
+/*
+ * PCI functions.  Unless a cluster file names others, no real machine has them:
+ * pci.c.
+ */
+#define TREE_OWN_BUS "7578:ff"
+#define TREE_PCI_BUS "^"
+#define TREE_PCI_NAME "~"
 #define TREE_PCI_ROOT "sys/devices/pci" TREE_PCI_BUS
 #define TREE_PCI TREE_PCI_ROOT "/" TREE_PCI_NAME
 #define TREE_IBDEV TREE_PCI "/infiniband/" TREE_DEVICE
@@ -43,6 +48,9 @@ static_assert(URXE_MAX_HCA <= 10 && URXE_DEV_INDEX == 1000 &&
 #define TREE_PORT TREE_IBDEV "/ports/1/"
 #define TREE_UMAD TREE_PCI "/infiniband_mad/" TREE_UMAD_NAME
 #define TREE_ISSM TREE_PCI "/infiniband_mad/" TREE_ISSM_NAME
+
+/* Store the path of the directory in which "sys" and "dev" of the host are. */
+void tree_path(const struct urxe_fabric *f, char path[TREE_PATH_MAX]);
 
 /*
  * Build the tree, if it does not exist or has another version.  0, or -errno;
@@ -77,18 +85,33 @@ int tree_put_bytes(int dirfd, const char *path, const void *data, size_t len,
 int tree_link(int dirfd, const char *path, const char *to);
 /* Return true if the contents of the file are @text (at most 31 bytes). */
 bool tree_has(int dirfd, const char *path, const char *text);
-/* Copy a path or text of device @k (see TREE_DEVICE). */
-void tree_expand(char *out, size_t room, const char *in, uint32_t k);
-/* tree_put() for a file of device @k, whose path and text are expanded. */
-int tree_put_of(int dirfd, uint32_t k, const char *path, const char *text,
+/* A device, and the tree that its files are in. */
+struct tree_at {
+	int dirfd;
+	uint32_t k; /* its number among the devices of the host */
+	const struct urxe_hca *hca;
+	char device[16], bus[12], pci[20];
+};
+struct tree_at tree_at(const struct urxe_fabric *f, int dirfd, uint32_t k);
+/* Copy a path or text of a device (see TREE_DEVICE). */
+void tree_expand(char *out, size_t room, const char *in,
+		 const struct tree_at *t);
+/* tree_put() for a file of a device, whose path and text are expanded. */
+int tree_put_of(const struct tree_at *t, const char *path, const char *text,
 		mode_t mode);
-/* Create the files of the PCI function of device @k: 0, or -errno. */
-int tree_make_pci(int dirfd, uint32_t k);
+/* Create the files of the PCI function of a device: 0, or -errno. */
+int tree_make_pci(const struct tree_at *t);
 /*
  * Write the files for port states, and for GIDs and interface of device 0,
  * then the stamp.  @all: also those of the other devices, whose GIDs do not
  * change.
  */
 void tree_write_gids(struct urxe_fabric *f, int dirfd, bool all);
-/* Create the files of all counters of device @k: 0, or -errno. */
-int tree_make_counters(int dirfd, uint32_t k);
+/* Create the files of all counters of a device: 0, or -errno. */
+int tree_make_counters(const struct tree_at *t);
+/*
+ * The directory of the host's tree: that of the fabric, or for other hosts than
+ * the first a subdirectory.  tree_dirfd_put() ends its use.  -errno
+ */
+int tree_dirfd(const struct urxe_fabric *f);
+void tree_dirfd_put(const struct urxe_fabric *f, int fd);

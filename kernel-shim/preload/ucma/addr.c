@@ -33,7 +33,7 @@ static bool addr_has_ps(const struct urxe_dev *dev, const struct cm_id *id,
 			const union cm_addr *a)
 {
 	return id->ps != RDMA_PS_IPOIB ||
-	       dev->hca[cm_addr_device(dev, a)].infiniband;
+	       dev->hca[cm_addr_device(dev, id->host, a)].infiniband;
 }
 
 /*
@@ -44,15 +44,23 @@ static bool addr_has_ps(const struct urxe_dev *dev, const struct cm_id *id,
 static int addr_check_source(struct ucma *u, const struct cm_id *id,
 			     const union cm_addr *a)
 {
-	if (cm_addr_any(u->cm.f->dev, a))
+	const struct urxe_dev *dev = u->cm.f->dev;
+
+	if (cm_addr_any(dev, a))
 		return 0;
+	/* an address of another host, or of no device */
+	if (dev->cluster && (!cm_addr_known(dev, a) ||
+			     cm_addr_host(dev, id->host, a) != id->host))
+		return ucma_is_local(u->cm.f, a) && !cm_addr_known(dev, a) ?
+			       -ENODEV :
+			       -EADDRNOTAVAIL;
 	if (addr_is_link_local(a) && !a->in6.sin6_scope_id)
 		return -EINVAL;
 	if (a->sa.sa_family == CM_AF_IB)
-		return cm_addr_known(u->cm.f->dev, a) ? 0 : -ENODEV;
+		return cm_addr_known(dev, a) ? 0 : -ENODEV;
 	if (!ucma_is_local(u->cm.f, a))
 		return addr_is_link_local(a) ? -ENODEV : -EADDRNOTAVAIL;
-	return addr_has_ps(u->cm.f->dev, id, a) ? 0 : -EINVAL;
+	return addr_has_ps(dev, id, a) ? 0 : -EINVAL;
 }
 
 static int addr_bind(struct ucma *u, struct cm_id *id, const union cm_addr *a)
@@ -204,8 +212,13 @@ static int addr_resolve_ib(struct ucma *u, struct cm_id *id)
 		return addr_check_remote(u, id) ?
 			       -ENODEV :
 			       cm_resolve_remote(&u->cm, id, 0);
-	if (cm_addr_any(u->cm.f->dev, &id->src))
+	if (u->cm.f->dev->cluster) {
+		if (cm_addr_any(u->cm.f->dev, &id->src) &&
+		    !cm_addr_route(u->cm.f->dev, id->host, &id->dst, &id->src))
+			return -ENODEV;
+	} else if (cm_addr_any(u->cm.f->dev, &id->src)) {
 		memcpy(id->src.ib.sib_addr, id->dst.ib.sib_addr, 16);
+	}
 	return cm_resolved(&u->cm, id);
 }
 
@@ -219,12 +232,16 @@ static int addr_from(const struct urxe_dev *dev, const struct cm_id *id,
 {
 	const uint16_t port = cm_addr_port(src);
 
-	if (cm_addr_device(dev, &id->dst)) {
+	if (dev->cluster)
+		return cm_addr_route(dev, id->host, &id->dst, src) ?
+			       0 :
+			       -ENETUNREACH;
+	if (cm_addr_device(dev, 0, &id->dst)) {
 		*src = id->dst;
 		cm_addr_set_port(src, port);
 		return 0;
 	}
-	return cm_addr_device(dev, src) ? 0 : ucma_route(dev, &id->dst, src);
+	return cm_addr_device(dev, 0, src) ? 0 : ucma_route(dev, &id->dst, src);
 }
 
 static int addr_resolve_inet(struct ucma *u, struct cm_id *id,
@@ -239,7 +256,8 @@ static int addr_resolve_inet(struct ucma *u, struct cm_id *id,
 	if (ret)
 		return ret;
 	remote = !addr_is_multicast(&id->dst) &&
-		 !ucma_is_local(u->cm.f, &id->dst);
+		 !(dev->cluster ? cm_addr_known(dev, &id->dst) :
+				  ucma_is_local(u->cm.f, &id->dst));
 	if (!addr_has_ps(dev, id, &src))
 		status = -EINVAL;
 	else if (remote)

@@ -55,9 +55,8 @@ int ucma_query_route(struct ucma *u)
 	memcpy(&resp.src_addr, &id->src, sizeof(resp.src_addr));
 	memcpy(&resp.dst_addr, &id->dst, sizeof(resp.dst_addr));
 	if (id->flags & CM_F_DEVICE) {
-		resp.node_guid =
-			htobe64(u->cm.f->dev->hca[id->device].node_guid);
-		resp.ibdev_index = URXE_DEV_INDEX + id->device;
+		resp.node_guid = htobe64(cm_hca(&u->cm, id)->node_guid);
+		resp.ibdev_index = URXE_DEV_INDEX + id->device - u->cm.f->first;
 		resp.port_num = 1;
 		resp.num_paths = id_has_path(id);
 		path_fill(&u->cm, id, &resp.ib_route[0]);
@@ -102,9 +101,8 @@ static int query_addr(struct ucma *u, bool gid, uint64_t response)
 		memcpy(&resp.dst_addr, &id->dst, sizeof(id->dst));
 	}
 	if (id->flags & CM_F_DEVICE) {
-		resp.node_guid =
-			htobe64(u->cm.f->dev->hca[id->device].node_guid);
-		resp.ibdev_index = URXE_DEV_INDEX + id->device;
+		resp.node_guid = htobe64(cm_hca(&u->cm, id)->node_guid);
+		resp.ibdev_index = URXE_DEV_INDEX + id->device - u->cm.f->first;
 		resp.port_num = 1;
 		resp.pkey = htobe16(cm_pkey(&u->cm, id));
 	}

@@ -28,7 +28,7 @@ bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a)
 
 	/* only bind checks the interface of a link-local address */
 	if (cm_addr_known(f->dev, a) &&
-	    (cm_addr_device(f->dev, a) ||
+	    (cm_addr_device(f->dev, 0, a) ||
 	     !(a->sa.sa_family == AF_INET6 &&
 	       IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr))))
 		return true;

@@ -38,20 +38,14 @@ static bool mad_is_response(const uint8_t *mad)
 	       attr_get(mad, ATTR_MAD_method) == METHOD_TRAP_REPRESS;
 }
 
-/* The node with a LID, if both ports can exchange packets. */
+/* The node with a LID, if the routes of switches lead to it. */
 static bool route_by_lid(struct urxe_dev *dev, uint32_t k, uint16_t lid,
 			 struct route *r)
 {
-	int node = lid == LID_OWN ? (int)k : node_of_lid(dev, lid);
-
-	if (node < 0 ||
-	    ((uint32_t)node != k && (!port_has_link(dev, k, 1) ||
-				     (!node_is_switch((uint32_t)node) &&
-				      !port_has_link(dev, (uint32_t)node, 1)))))
-		return false;
-	r->node = (uint32_t)node;
-	r->in_port = node_is_switch(r->node) ? k + 1 : 1;
-	return true;
+	r->node = k;
+	r->in_port = 1;
+	return lid == LID_OWN || port_has_lid(node_subnet(dev, k), lid) ||
+	       route_follow(dev, lid, &r->node, &r->in_port);
 }
 
 /*

@@ -39,9 +39,9 @@ int umad_open(uint32_t k, int flags)
 	struct urxe_fabric *f = shim_fabric();
 	int fd;
 
-	if (!f)
+	if (!f || k >= f->hcas)
 		return -ENODEV;
-	fd = umad_device_open(f, k);
+	fd = umad_device_open(f, f->first + k);
 	if (fd < 0)
 		return fd;
 	store_relaxed(&umad_used, true);
@@ -54,7 +54,7 @@ int umad_open_issm(uint32_t k, int flags)
 {
 	struct urxe_fabric *f = shim_fabric();
 
-	return f ? issm_open(f, k, flags) : -ENODEV;
+	return f && k < f->hcas ? issm_open(f, f->first + k, flags) : -ENODEV;
 }
 
 static bool has_agents(const struct urxe_umad *u)

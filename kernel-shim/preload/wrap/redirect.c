@@ -16,6 +16,7 @@
  * that cannot be redirected is returned as it is.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ enum prefix_kind {
 	OURS, /* the host has nothing there */
 	CLASS, /* the host has entries, hidden by default */
 	SHARED, /* the host's entries are never hidden */
+	CLUSTER, /* the same, if a cluster file may name entries there */
 };
 
 static const struct {
@@ -35,10 +37,12 @@ static const struct {
 	{ "/sys/class/infiniband", CLASS },
 	{ "/sys/class/infiniband_verbs", CLASS },
 	{ "/sys/class/infiniband_mad", CLASS },
-	{ "/sys/class/pci_bus/" TREE_PCI_BUS, OURS },
+	{ "/sys/class/pci_bus/" TREE_OWN_BUS, OURS },
 	{ "/sys/bus/pci/devices", SHARED },
 	{ "/sys/bus/pci/drivers/urxe", OURS },
-	{ "/" TREE_PCI_ROOT, OURS },
+	{ "/sys/devices/pci" TREE_OWN_BUS, OURS },
+	{ "/sys/devices/pci####:##", CLUSTER },
+	{ "/sys/class/pci_bus/####:##", CLUSTER },
 	{ "/dev/infiniband", CLASS },
 	{ "/dev/char/" TREE_DEV_NUMBER, OURS },
 	{ "/sys/class/misc/rdma_cm", OURS },
@@ -72,12 +76,12 @@ static bool redirect_squeeze(const char *in, char *out, size_t room)
 
 /*
  * Return whether @path begins with a prefix of @n bytes, in which '#' is a
- * digit.
+ * hexadecimal digit.
  */
 static bool path_begins(const char *path, const char *prefix, size_t n)
 {
 	for (; n && (*path == *prefix ||
-		     (*prefix == '#' && *path >= '0' && *path <= '9'));
+		     (*prefix == '#' && isxdigit((unsigned char)*path)));
 	     n--, path++, prefix++)
 		;
 	return !n;
@@ -120,22 +124,31 @@ static const char *redirect_resolve(const char *path, const char *norm,
 {
 	const char *rest = norm + strlen(prefixes[prefix].path);
 	enum prefix_kind kind = prefixes[prefix].kind;
-	bool shared = shim_with_host() || kind == SHARED;
-	struct urxe_fabric *f = shim_fabric();
+	bool shared = shim_with_host() || kind == SHARED || kind == CLUSTER;
+	struct urxe_fabric *f = kind == CLUSTER ? shim_fabric_if_any() :
+						  shim_fabric();
+	char tree[TREE_PATH_MAX];
 
+	if (kind == CLUSTER && !(f && f->dev->cluster))
+		return path;
+	if (f)
+		tree_path(f, tree);
+	else
+		snprintf(tree, sizeof(tree), "%s", shim_dir());
 	if (f)
 		redirect_prepare(f, norm);
 	if (strstr(norm, "/rdma_cm") && shim_host_cm())
 		return path;
 	if (f && shared && kind != OURS &&
 	    (!*rest || !strcmp(rest, "/"))) {
-		tree_merge_host(f, prefixes[prefix].path);
-		snprintf(buf, TREE_PATH_MAX, "%s/host%s", shim_dir(), norm);
-		return buf;
+		tree_merge_host(f, norm);
+		return snprintf(buf, TREE_PATH_MAX, "%s/host%s", tree, norm) <
+				       TREE_PATH_MAX ?
+			       buf :
+			       path;
 	}
 	/* without a fabric no such file exists: the host's is hidden */
-	if (snprintf(buf, TREE_PATH_MAX, "%s%s", shim_dir(), norm) >=
-	    TREE_PATH_MAX)
+	if (snprintf(buf, TREE_PATH_MAX, "%s%s", tree, norm) >= TREE_PATH_MAX)
 		return path;
 	if (shared || strstr(norm, "/../")) {
 		if (faccessat(AT_FDCWD, buf, F_OK, AT_SYMLINK_NOFOLLOW))
@@ -179,12 +192,15 @@ static bool redirect_strip(char *path, const char *dir)
 void redirect_back(char *path)
 {
 	struct urxe_fabric *f = shim_fabric_opened();
-	char real[300];
+	char tree[TREE_PATH_MAX], real[TREE_PATH_MAX + 300];
 	int saved = shim_enter();
 
-	if (f && !redirect_strip(path, f->dir)) {
+	if (f)
+		tree_path(f, tree);
+	if (f && !redirect_strip(path, tree)) {
 		/* URXE_DIR may contain symbolic links, realpath's has none */
-		file_path(f->dirfd, real, sizeof(real));
+		file_path(f->dirfd, real, 300);
+		strcat(real, tree + strlen(f->dir));
 		redirect_strip(path, real);
 	}
 	shim_leave(saved);

@@ -17,7 +17,7 @@
 static int stat_device(const struct stat *st)
 {
 	return st->st_mode == TREE_CDEV_MODE && st->st_size >= TREE_CDEV_SIZE &&
-			       st->st_size < TREE_CDEV_SIZE + URXE_MAX_HCA &&
+			       st->st_size < TREE_CDEV_SIZE + URXE_HOST_HCAS &&
 			       shim_has_file(st) ?
 		       (int)(st->st_size - TREE_CDEV_SIZE) :
 		       -1;
@@ -30,7 +30,7 @@ static int stat_device(const struct stat *st)
 static int stat_mad(const struct stat *st, off_t first)
 {
 	return st->st_mode == TREE_CDEV_MODE && st->st_size >= first &&
-			       st->st_size < first + URXE_MAX_HCA &&
+			       st->st_size < first + URXE_HOST_HCAS &&
 			       shim_has_file(st) ?
 		       (int)(st->st_size - first) :
 		       -1;
@@ -75,15 +75,15 @@ static int special_open_context(uint32_t k, int flags)
 	char failure[32];
 	int fd;
 
-	if (!f)
+	if (!f || k >= f->hcas)
 		return -ENODEV;
 	fabric_why_clear();
-	fd = fabric_context_open(f, k);
+	fd = fabric_context_open(f, f->first + k);
 	/* fabrics of killed jobs may use the memory: remove them */
 	if (fd == -ENOMEM && fabric_sweep(f->dir, true, NULL))
-		fd = fabric_context_open(f, k);
-	snprintf(failure, sizeof(failure), "cannot open " URXE_DEVICE_NAME "%u",
-		 k);
+		fd = fabric_context_open(f, f->first + k);
+	snprintf(failure, sizeof(failure), "cannot open %.15s",
+		 fabric_hca(f, k)->name);
 	return special_open_result(fd, failure, flags);
 }
 
@@ -158,6 +158,20 @@ int special_open(int fd, int flags)
 	return ret;
 }
 
+/*
+ * The number of a device among those of this host, or -1.  A device of another
+ * host, whose descriptor was passed here, has number 0.
+ */
+static int own_number(int device)
+{
+	const struct urxe_fabric *f = shim_fabric_opened();
+
+	if (device < 0 || !f)
+		return device;
+	device -= (int)f->first;
+	return device >= 0 && device < (int)f->hcas ? device : 0;
+}
+
 void special_stat(int fd, struct stat *st)
 {
 	int saved = shim_enter();
@@ -165,7 +179,7 @@ void special_stat(int fd, struct stat *st)
 	int device = placeholder;
 
 	if (device < 0 && fd >= 0)
-		device = fabric_arena_device(fd, st);
+		device = own_number(fabric_arena_device(fd, st));
 	if (stat_is_unreadable(st)) {
 		st->st_mode = S_IFREG | 0444;
 	} else if (device >= 0) {

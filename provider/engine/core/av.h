@@ -13,20 +13,23 @@
 #include "base/compiler.h"
 #include "shared/layout.h"
 
-#define AV_NO_DEVICE 15
+#define AV_NO_DEVICE 2047
 
 /* An address vector: the part of an AH that the remote side can see. */
 struct urxe_av {
 	uint8_t dgid[16];
-	/* InfiniBand: a GRH is sent; low bits of the source LID */
-	uint32_t flow_label : 20, is_global : 1, path_bits : 7;
+	/*
+	 * is_global: InfiniBand: a GRH is sent.  device_or_bits: Ethernet: the
+	 * device that has dgid, or AV_NO_DEVICE (a group, or another host);
+	 * InfiniBand: low bits of the source LID
+	 */
+	uint32_t flow_label : 20, is_global : 1, device_or_bits : 11;
 	/* source GID: its row of the GID table, and whether it is of RoCE v1 */
 	uint8_t gid_row : 7, roce_v1 : 1;
-	uint8_t hop_limit, traffic_class, sl : 4;
-	/* that has dgid; AV_NO_DEVICE: a group, or another host */
-	uint8_t device : 4;
+	uint8_t hop_limit, traffic_class, sl;
 };
 static_assert(URXE_GID_ROWS <= 1 << 7, "gid_row has 7 bits");
+static_assert(URXE_MAX_HCA < AV_NO_DEVICE, "device_or_bits has 11 bits");
 
 static inline uint8_t av_roce(const struct urxe_av *av)
 {

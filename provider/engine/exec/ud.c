@@ -189,7 +189,7 @@ static bool ud_has_path(struct urxe_qp *qp, const struct urxe_wqe *w,
 		return false;
 	if (unlikely(qp->ctx->hca->infiniband))
 		return ud_ib_has_path(qp, w, c);
-	if (unlikely(w->ud.av.device != c->peer->device) &&
+	if (unlikely(w->ud.av.device_or_bits != c->peer->device) &&
 	    ud_is_elsewhere(qp, w, c))
 		return false;
 	if (unlikely(qp->count_to != c->peer->hca))
@@ -205,7 +205,7 @@ static void ud_ib_fill(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	const struct urxe_subnet *to = &c->peer->hca->subnet;
 
 	e->slid = port_lid(from) |
-		  (w->ud.av.path_bits & ((1u << port_lmc(from)) - 1));
+		  (w->ud.av.device_or_bits & ((1u << port_lmc(from)) - 1));
 	e->path_bits = w->dlid & ((1u << port_lmc(to)) - 1);
 	e->sl = w->ud.av.sl;
 	if (w->ud.qpn == URXE_MCAST_QPN)

@@ -234,7 +234,7 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	c->made = URXE_PATH_QPS(load_relaxed(&sh->path));
 	c->path = 0;
 	c->allows = 0;
-	c->link = &f->dev->path[qp->ctx->device][p->device];
+	c->link = &qp->ctx->hca->path[p->device];
 	c->link_seen = URXE_PATH(URXE_PORT_NOP, 0);
 	if (unlikely(qp->count_to != p->hca))
 		counters_move(qp, p->hca);

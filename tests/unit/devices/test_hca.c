@@ -102,20 +102,24 @@ START_TEST(paths)
 	ck_assert_int_eq(fabric_set_port(f, 1, false), 1);
 	for (i = 0; i < 3; i++)
 		for (j = 0; j < 3; j++)
-			ck_assert_uint_eq(load_relaxed(&f->dev->path[i][j]),
+			ck_assert_uint_eq(load_relaxed(&f->dev->hca[i].path[j]),
 					  i == 1 || j == 1 ? URXE_PORT_DOWN :
 							     URXE_PORT_ACTIVE);
 	ck_assert_uint_eq(counter_read(f->dev, 1, URXE_CNT_LINK_DOWNED), 1);
 	ck_assert_uint_eq(counter_read(f->dev, 0, URXE_CNT_LINK_DOWNED), 0);
 	ck_assert_int_eq(fabric_set_port(f, 2, false), 0);
 	ck_assert_int_eq(fabric_set_port(f, 1, true), 0);
-	ck_assert_uint_eq(load_relaxed(&f->dev->path[0][1]), URXE_PORT_ACTIVE);
-	ck_assert_uint_eq(load_relaxed(&f->dev->path[1][2]), URXE_PORT_DOWN);
-	ck_assert_uint_eq(load_relaxed(&f->dev->path[2][1]), URXE_PORT_DOWN);
+	ck_assert_uint_eq(load_relaxed(&f->dev->hca[0].path[1]),
+			  URXE_PORT_ACTIVE);
+	ck_assert_uint_eq(load_relaxed(&f->dev->hca[1].path[2]),
+			  URXE_PORT_DOWN);
+	ck_assert_uint_eq(load_relaxed(&f->dev->hca[2].path[1]),
+			  URXE_PORT_DOWN);
 	/* a process was killed before it stored the path */
-	store_relaxed(&f->dev->path[0][1], URXE_PORT_DOWN);
+	store_relaxed(&f->dev->hca[0].path[1], URXE_PORT_DOWN);
 	ck_assert_int_eq(fabric_set_port(f, 2, true), 0);
-	ck_assert_uint_eq(load_relaxed(&f->dev->path[0][1]), URXE_PORT_ACTIVE);
+	ck_assert_uint_eq(load_relaxed(&f->dev->hca[0].path[1]),
+			  URXE_PORT_ACTIVE);
 	fabric_close(f);
 }
 END_TEST

@@ -1,0 +1,709 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Reading cluster files.  urxe-cluster(5) describes the format:
+ *
+ *	[defaults]
+ *	profile = connectx-7
+ *	[hca alice/mlx5_0]	# a device of a host
+ *	link = leaf0/1
+ *	[switch leaf0]
+ *	link = spine0 down
+ *
+ * Sections are read in their order; links are made at the end, when all nodes
+ * exist.
+ */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster.h"
+#include "internal.h"
+#include "profile.h"
+
+#define MOST_BYTES (1 << 20) /* of the text of a cluster file */
+#define MOST_LINKS 8192
+#define MOST_ADDRESSES 8 /* of a port */
+
+/* ------------------------------------------------------- memory and links */
+
+int cluster_alloc(struct cluster *c, uint32_t hcas, uint32_t hosts,
+		  uint32_t switches)
+{
+	memset(c, 0, sizeof(*c));
+	c->hca = aligned_alloc(URXE_LINE, hcas * sizeof(*c->hca));
+	c->host = calloc(hosts, sizeof(*c->host));
+	c->sw = calloc(switches, sizeof(*c->sw));
+	if (c->hca && c->host && c->sw) {
+		memset(c->hca, 0, hcas * sizeof(*c->hca));
+		return 0;
+	}
+	cluster_free(c);
+	return fabric_fail(ENOMEM, "no memory for the devices of a fabric");
+}
+
+void cluster_free(struct cluster *c)
+{
+	free(c->hca);
+	free(c->host);
+	free(c->sw);
+	memset(c, 0, sizeof(*c));
+}
+
+static bool is_switch(struct urxe_link_end p)
+{
+	return p.node >= URXE_MAX_HCA;
+}
+
+/* What is connected to a port; it exists. */
+static struct urxe_link_end *peer_of(struct cluster *c, struct urxe_link_end p)
+{
+	return is_switch(p) ? &c->sw[p.node - URXE_MAX_HCA].peer[p.port] :
+			      &c->hca[p.node].peer;
+}
+
+static const char *name_of(const struct cluster *c, struct urxe_link_end p)
+{
+	return is_switch(p) ? c->sw[p.node - URXE_MAX_HCA].name :
+			      c->hca[p.node].name;
+}
+
+/* Find a free port, and check that the named one exists and is free. */
+static int port_choose(struct cluster *c, struct urxe_link_end *p)
+{
+	const uint32_t ports =
+		is_switch(*p) ? c->sw[p->node - URXE_MAX_HCA].ports : 1;
+
+	if (!p->port)
+		for (p->port = 1; p->port <= ports; p->port++)
+			if (peer_of(c, *p)->node == NODE_NONE)
+				return 0;
+	if (p->port > ports)
+		return fabric_fail(EINVAL, "%s has no free port, or no port %u",
+				   name_of(c, *p), p->port);
+	if (peer_of(c, *p)->node != NODE_NONE)
+		return fabric_fail(EINVAL, "port %u of %s has a link already",
+				   p->port, name_of(c, *p));
+	return 0;
+}
+
+/* A switch gets the link layer of its first link. */
+static int layers_agree(struct cluster *c, struct urxe_link_end a,
+			struct urxe_link_end b)
+{
+	uint32_t *layer[2];
+	const struct urxe_link_end end[2] = { a, b };
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		layer[i] =
+			is_switch(end[i]) ?
+				&c->sw[end[i].node - URXE_MAX_HCA].infiniband :
+				&c->hca[end[i].node].infiniband;
+	if (*layer[0] == *layer[1])
+		return 0;
+	return fabric_fail(
+		EINVAL,
+		"%s and %s have different link layers, Ethernet and InfiniBand",
+		name_of(c, a), name_of(c, b));
+}
+
+/* The port of a link that is down, at one end. */
+static void link_take_down(struct cluster *c, struct urxe_link_end p)
+{
+	if (is_switch(p))
+		store_relaxed(&c->sw[p.node - URXE_MAX_HCA].cut[p.port],
+			      SWITCH_CUT | SWITCH_CUT_FIRST);
+	else
+		store_relaxed(&c->hca[p.node].down,
+			      load_relaxed(&c->hca[p.node].down) |
+				      PORT_DOWN_THERE);
+}
+
+int cluster_link(struct cluster *c, struct urxe_link_end a,
+		 struct urxe_link_end b, bool down)
+{
+	int ret = layers_agree(c, a, b);
+
+	if (!ret)
+		ret = port_choose(c, &a);
+	if (!ret)
+		ret = port_choose(c, &b);
+	if (ret)
+		return ret;
+	if (a.node == b.node && a.port == b.port)
+		return fabric_fail(EINVAL, "%s is linked to itself",
+				   name_of(c, a));
+	*peer_of(c, a) = b;
+	*peer_of(c, b) = a;
+	if (down) {
+		link_take_down(c, a);
+		link_take_down(c, b);
+	}
+	c->has_links = 1;
+	return 0;
+}
+
+void switch_init(struct cluster *c, const char *name)
+{
+	struct urxe_switch *sw = &c->sw[c->switches++];
+	uint32_t port;
+
+	snprintf(sw->name, sizeof(sw->name), "%s", name);
+	sw->ports = URXE_SWITCH_PORTS;
+	for (port = 0; port <= URXE_SWITCH_PORTS; port++)
+		sw->peer[port].node = NODE_NONE;
+}
+
+int cluster_complete(struct cluster *c)
+{
+	uint32_t k, n = 0;
+
+	for (k = 0; k < c->hcas; k++)
+		n += c->hca[k].infiniband;
+	if (c->has_links || !n)
+		return 0;
+	if (c->hcas > URXE_SWITCH_PORTS)
+		return fabric_fail(
+			EINVAL,
+			"more than %d InfiniBand devices need switches and links",
+			URXE_SWITCH_PORTS);
+	switch_init(c, "urxe switch");
+	c->sw[0].infiniband = 1;
+	c->sw[0].ports = c->hcas < 8 ? 8 : c->hcas;
+	for (k = 0; k < c->hcas; k++) {
+		if (!c->hca[k].infiniband)
+			continue;
+		/* the number of the port is that of the device + 1 */
+		c->hca[k].peer.node = NODE_SWITCH(0);
+		c->hca[k].peer.port = (uint16_t)(k + 1);
+		c->sw[0].peer[k + 1].node = (uint16_t)k;
+		c->sw[0].peer[k + 1].port = 1;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------- parser */
+
+struct link_line {
+	uint16_t node; /* of the section */
+	unsigned int line;
+	const char *to; /* the value */
+};
+
+struct parser {
+	struct cluster *c;
+	struct urxe_hca defaults;
+	struct urxe_hca *hca; /* of the section; NULL: it is not of devices */
+	struct urxe_switch *sw;
+	struct link_line *links;
+	uint32_t n_links;
+	unsigned int line;
+};
+
+static bool name_is_valid(const char *name, size_t room)
+{
+	return *name && strlen(name) < room &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz"
+			    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+		       strlen(name) &&
+	       *name != '.';
+}
+
+/* Parse a number of at most @most; what follows it must be @end. */
+static bool number_is(const char *text, uint32_t most, char end, uint32_t *out)
+{
+	char *rest;
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(text, &rest, 0);
+	*out = (uint32_t)n;
+	return isdigit((unsigned char)*text) && !errno && n <= most &&
+	       *rest == end;
+}
+
+/* ------------------------------------------------------- keys of devices */
+
+static int set_profile(struct urxe_hca *hca, char *value)
+{
+	return profile_read(&hca->profile, value);
+}
+
+static int set_layer(struct urxe_hca *hca, char *value)
+{
+	hca->infiniband = !strcmp(value, "infiniband");
+	return hca->infiniband || !strcmp(value, "ethernet") ? 0 : -EINVAL;
+}
+
+static int set_numa(struct urxe_hca *hca, char *value)
+{
+	uint32_t n;
+
+	if (!number_is(value, 1023, '\0', &n))
+		return -EINVAL;
+	hca->numa_node = (int32_t)n;
+	return 0;
+}
+
+static int set_pci(struct urxe_hca *hca, char *value)
+{
+	unsigned int domain, bus, device, function;
+	int end = 0;
+
+	if (sscanf(value, "%4x:%2x:%2x.%1x%n", &domain, &bus, &device,
+		   &function, &end) != 4 ||
+	    value[end] || device > 31 || function > 7)
+		return -EINVAL;
+	hca->pci = domain << 16 | bus << 8 | device << 3 | function;
+	return hca->pci ? 0 : -EINVAL;
+}
+
+static int set_netdev(struct urxe_hca *hca, char *value)
+{
+	if (!name_is_valid(value, sizeof(hca->netdev)))
+		return -EINVAL;
+	strcpy(hca->netdev, value);
+	return 0;
+}
+
+static int set_fw_ver(struct urxe_hca *hca, char *value)
+{
+	if (strlen(value) >= sizeof(hca->profile.fw_ver))
+		return -EINVAL;
+	strcpy(hca->profile.fw_ver, value);
+	return 0;
+}
+
+static int set_mtu(struct urxe_hca *hca, char *value)
+{
+	uint32_t n;
+
+	if (!number_is(value, 4096, '\0', &n) || n < 256 || n & (n - 1) ||
+	    n > hca->profile.value[PROFILE_max_mtu])
+		return -EINVAL;
+	hca->profile.value[PROFILE_active_mtu] = n;
+	return 0;
+}
+
+/* Gb/s, and the number of lanes: 200 4 */
+static int set_rate(struct urxe_hca *hca, char *value)
+{
+	char *lanes = strchr(value, ' ');
+	uint32_t rate, width = 4;
+
+	if (lanes && !number_is(lanes + 1, 12, '\0', &width))
+		return -EINVAL;
+	if (!number_is(value, 1200, lanes ? ' ' : '\0', &rate) ||
+	    !rate_set(&hca->profile, rate * 10, width))
+		return -EINVAL;
+	return 0;
+}
+
+static int set_pkeys(struct urxe_hca *hca, char *value)
+{
+	char *word, *rest;
+	uint32_t n, i = 0;
+
+	memset(hca->subnet.pkey, 0, sizeof(hca->subnet.pkey));
+	for (word = strtok_r(value, " ", &rest); word;
+	     word = strtok_r(NULL, " ", &rest)) {
+		if (i == URXE_MAX_PKEY ||
+		    !number_is(word, UINT16_MAX, '\0', &n))
+			return -EINVAL;
+		store_relaxed(&hca->subnet.pkey[i++], (uint16_t)n);
+	}
+	return i ? 0 : -EINVAL;
+}
+
+/* An IPv4 or IPv6 address: the next row of the GID table. */
+static int set_address(struct urxe_hca *hca, char *value)
+{
+	struct urxe_gid *g = &hca->gid[1];
+	uint8_t raw[16] = { [10] = 0xff, 0xff };
+
+	if (inet_pton(AF_INET, value, raw + 12) != 1 &&
+	    inet_pton(AF_INET6, value, raw) != 1)
+		return -EINVAL;
+	while (load_relaxed(&g->valid))
+		g++;
+	if (g > &hca->gid[MOST_ADDRESSES])
+		return -EINVAL;
+	memcpy(g->raw, raw, sizeof(raw));
+	store_relaxed(&g->valid, 1);
+	return 0;
+}
+
+static int set_state(struct urxe_hca *hca, char *value)
+{
+	store_relaxed(&hca->down, strcmp(value, "down") ? 0 : PORT_DOWN_HERE);
+	return !strcmp(value, "down") || !strcmp(value, "up") ? 0 : -EINVAL;
+}
+
+static const struct {
+	const char *name;
+	int (*set)(struct urxe_hca *hca, char *value);
+	bool is_of_one; /* not of [defaults] */
+	const char *what;
+} keys[] = {
+	{ "profile", set_profile, false, "the name or file of a profile" },
+	{ "link_layer", set_layer, false, "ethernet or infiniband" },
+	{ "numa_node", set_numa, false, "a number" },
+	{ "pci", set_pci, true, "an address such as 0000:18:00.0" },
+	{ "netdev", set_netdev, true, "a name of at most 15 characters" },
+	{ "fw_ver", set_fw_ver, false, "a version" },
+	{ "mtu", set_mtu, false,
+	  "256, 512, 1024, 2048 or 4096, at most the max_mtu of the profile" },
+	{ "rate", set_rate, false,
+	  "a rate that InfiniBand has in Gb/s, and the number of lanes (4)" },
+	{ "pkeys", set_pkeys, false, "1 to 32 numbers" },
+	{ "address", set_address, true,
+	  "an IPv4 or IPv6 address; a port has at most 8" },
+	{ "state", set_state, false, "up or down" },
+};
+#define KEYS (sizeof(keys) / sizeof(*keys))
+
+/* ------------------------------------------------------- sections */
+
+static struct urxe_host *host_get(struct cluster *c, const char *name)
+{
+	struct urxe_host *last = &c->host[c->hosts];
+
+	/* the devices of a host follow each other */
+	if (c->hosts && !strcmp(last[-1].name, name))
+		return &last[-1];
+	for (last = c->host; last < &c->host[c->hosts]; last++)
+		if (!strcmp(last->name, name))
+			return NULL;
+	if (c->hosts == URXE_MAX_HOST)
+		return NULL;
+	snprintf(last->name, sizeof(last->name), "%s", name);
+	last->first = c->hcas;
+	c->hosts++;
+	return last;
+}
+
+static int begin_hca(struct parser *p, char *host_name)
+{
+	char *name = strchr(host_name, '/');
+	struct cluster *c = p->c;
+	struct urxe_host *host;
+	uint32_t k;
+
+	if (name)
+		*name++ = '\0';
+	if (!name || !name_is_valid(name, sizeof(p->hca->name)) ||
+	    !name_is_valid(host_name, sizeof(host->name)))
+		return fabric_fail(
+			EINVAL,
+			"a device is called HOST/NAME, with at most 31 and 15 letters, digits, _, . and -");
+	host = c->hcas == URXE_MAX_HCA ? NULL : host_get(c, host_name);
+	if (!host || host->hcas == URXE_HOST_HCAS)
+		return fabric_fail(
+			EINVAL,
+			"too many devices (%d, %d of a host), or the devices of %s do not follow each other",
+			URXE_MAX_HCA, URXE_HOST_HCAS, host_name);
+	for (k = host->first; k < c->hcas; k++)
+		if (!strcmp(c->hca[k].name, name))
+			return fabric_fail(EINVAL, "%s/%s is there twice",
+					   host_name, name);
+	p->hca = &c->hca[c->hcas++];
+	memcpy(p->hca, &p->defaults, sizeof(*p->hca));
+	strcpy(p->hca->name, name);
+	p->hca->host = (uint32_t)(host - c->host);
+	host->hcas++;
+	return 0;
+}
+
+static int begin_switch(struct parser *p, const char *name)
+{
+	struct cluster *c = p->c;
+	uint32_t s;
+
+	if (!name_is_valid(name, sizeof(p->sw->name)) ||
+	    c->switches == URXE_MAX_SWITCH)
+		return fabric_fail(EINVAL,
+				   "no valid name of a switch, or more than %d",
+				   URXE_MAX_SWITCH);
+	for (s = 0; s < c->switches; s++)
+		if (!strcmp(c->sw[s].name, name))
+			return fabric_fail(EINVAL, "%s is there twice", name);
+	p->sw = &c->sw[c->switches];
+	switch_init(c, name);
+	p->sw->infiniband = p->defaults.infiniband;
+	return 0;
+}
+
+static int section_begin(struct parser *p, char *text)
+{
+	char *end = strchr(text, ']'), *name;
+
+	if (!end || end[1])
+		return fabric_fail(EINVAL, "a section ends with ]");
+	*end = '\0';
+	name = strchr(text, ' ');
+	if (name)
+		*name++ = '\0';
+	p->hca = NULL;
+	p->sw = NULL;
+	if (name && !strcmp(text, "hca"))
+		return begin_hca(p, name);
+	if (name && !strcmp(text, "switch"))
+		return begin_switch(p, name);
+	if (name || strcmp(text, "defaults"))
+		return fabric_fail(
+			EINVAL,
+			"a section is [defaults], [hca HOST/NAME] or [switch NAME]");
+	p->hca = &p->defaults;
+	return 0;
+}
+
+static int link_note(struct parser *p, const char *value)
+{
+	struct link_line *l = &p->links[p->n_links];
+
+	if (p->n_links == MOST_LINKS)
+		return fabric_fail(EINVAL, "more than %d links", MOST_LINKS);
+	l->node = (uint16_t)(p->sw ? NODE_SWITCH(p->sw - p->c->sw) :
+				     p->hca - p->c->hca);
+	l->line = p->line;
+	l->to = value;
+	p->n_links++;
+	return 0;
+}
+
+static int switch_key(struct parser *p, const char *key, char *value)
+{
+	if (!strcmp(key, "link_layer"))
+		p->sw->infiniband = !strcmp(value, "infiniband");
+	else if (strcmp(key, "ports") ||
+		 !number_is(value, URXE_SWITCH_PORTS, '\0', &p->sw->ports) ||
+		 !p->sw->ports)
+		return fabric_fail(
+			EINVAL,
+			"a switch has link = NODE, ports = 1 to %d, and link_layer",
+			URXE_SWITCH_PORTS);
+	return 0;
+}
+
+static int key_set(struct parser *p, const char *key, char *value)
+{
+	unsigned int i;
+	int ret;
+
+	if (!p->hca && !p->sw)
+		return fabric_fail(EINVAL, "%s is in no section", key);
+	if (!strcmp(key, "link") && p->hca != &p->defaults)
+		return link_note(p, value);
+	if (p->sw)
+		return switch_key(p, key, value);
+	for (i = 0; i < KEYS; i++)
+		if (!strcmp(keys[i].name, key) &&
+		    !(keys[i].is_of_one && p->hca == &p->defaults))
+			break;
+	if (i == KEYS)
+		return fabric_fail(EINVAL, "unknown key \"%s\"", key);
+	fabric_why_clear();
+	ret = keys[i].set(p->hca, value);
+	if (!ret || fabric_why()[0])
+		return ret;
+	return fabric_fail(EINVAL, "%s must be %s", key, keys[i].what);
+}
+
+/* Remove spaces at both ends. */
+static char *trim(char *text)
+{
+	size_t n;
+
+	text += strspn(text, " \t\r");
+	n = strlen(text);
+	while (n && strchr(" \t\r", text[n - 1]))
+		text[--n] = '\0';
+	return text;
+}
+
+static int line_parse(struct parser *p, char *text)
+{
+	char *value;
+
+	text[strcspn(text, "#")] = '\0';
+	text = trim(text);
+	if (!*text)
+		return 0;
+	if (*text == '[')
+		return section_begin(p, text + 1);
+	value = strchr(text, '=');
+	if (!value)
+		return fabric_fail(EINVAL, "neither [SECTION] nor KEY = VALUE");
+	*value++ = '\0';
+	return key_set(p, trim(text), trim(value));
+}
+
+/* ------------------------------------------------------- links of the file */
+
+/* The node with that name, "host/device" or "switch", or -1. */
+static int node_find(const struct cluster *c, const char *name)
+{
+	const char *slash = strchr(name, '/');
+	const size_t n = slash ? (size_t)(slash - name) : 0;
+	uint32_t i;
+
+	for (i = 0; i < c->switches; i++)
+		if (!strcmp(c->sw[i].name, name))
+			return (int)NODE_SWITCH(i);
+	for (i = 0; slash && i < c->hcas; i++)
+		if (!strcmp(c->hca[i].name, slash + 1) &&
+		    !strncmp(c->host[c->hca[i].host].name, name, n) &&
+		    !c->host[c->hca[i].host].name[n])
+			return (int)i;
+	return -1;
+}
+
+/* Parse "NODE[/PORT] [down]". */
+static int link_make(struct cluster *c, const struct link_line *l)
+{
+	struct urxe_link_end from = { .node = l->node }, to = { 0 };
+	char name[80], *word, *slash;
+	uint32_t port = 0;
+	bool down;
+	int node;
+
+	snprintf(name, sizeof(name), "%s", l->to);
+	word = strchr(name, ' ');
+	if (word)
+		*word++ = '\0';
+	down = word && !strcmp(trim(word), "down");
+	node = node_find(c, name);
+	slash = strrchr(name, '/');
+	if (node < 0 && slash &&
+	    number_is(slash + 1, URXE_SWITCH_PORTS, '\0', &port) && port) {
+		*slash = '\0';
+		node = node_find(c, name);
+	}
+	if (node < 0 || (word && !down))
+		return fabric_fail(
+			EINVAL,
+			"link must be SWITCH, SWITCH/PORT or HOST/DEVICE, and may end with \"down\"; there is no %s",
+			name);
+	from.port = from.node < URXE_MAX_HCA;
+	to.node = (uint16_t)node;
+	to.port = (uint16_t)(to.node < URXE_MAX_HCA ? 1 : port);
+	return cluster_link(c, from, to, down);
+}
+
+/* ------------------------------------------------------- files */
+
+static int line_fail(const struct parser *p, int ret)
+{
+	char reason[200];
+
+	snprintf(reason, sizeof(reason), "%s", fabric_why());
+	return fabric_fail(-ret, "cluster file %s, line %u: %s",
+			   getenv("URXE_CLUSTER"), p->line, reason);
+}
+
+static int text_parse(struct parser *p, char *text)
+{
+	char *next;
+	uint32_t i;
+	int ret;
+
+	for (p->line = 1; text; p->line++, text = next) {
+		next = strchr(text, '\n');
+		if (next)
+			*next++ = '\0';
+		ret = line_parse(p, text);
+		if (ret)
+			return line_fail(p, ret);
+	}
+	for (i = 0; i < p->n_links; i++) {
+		p->line = p->links[i].line;
+		ret = link_make(p->c, &p->links[i]);
+		if (ret)
+			return line_fail(p, ret);
+	}
+	if (!p->c->hcas)
+		return fabric_fail(EINVAL, "cluster file %s has no [hca]",
+				   getenv("URXE_CLUSTER"));
+	return cluster_complete(p->c);
+}
+
+static uint32_t text_hash(const char *text)
+{
+	uint32_t h = 0x811c9dc5u;
+
+	for (; *text; text++)
+		h = (h ^ (uint8_t)*text) * 0x01000193u;
+	return h ? h : 1;
+}
+
+/* Read the file of URXE_CLUSTER: its allocated text, or NULL with *ret. */
+static char *text_load(int *ret)
+{
+	char *text = malloc(MOST_BYTES + 1);
+
+	*ret = text ? text_read(getenv("URXE_CLUSTER"), "cluster file", text,
+				MOST_BYTES) :
+		      -ENOMEM;
+	if (!*ret)
+		return text;
+	free(text);
+	return NULL;
+}
+
+int cluster_hash_by_env(uint32_t *hash)
+{
+	const char *path = getenv("URXE_CLUSTER");
+	char *text;
+	int ret = 0;
+
+	*hash = 0;
+	if (!path || !*path)
+		return 0;
+	text = text_load(&ret);
+	if (text)
+		*hash = text_hash(text);
+	free(text);
+	return ret;
+}
+
+static void defaults_init(struct urxe_hca *hca)
+{
+	profile_init(&hca->profile);
+	hca->numa_node = -1;
+	hca->peer.node = NODE_NONE;
+	store_relaxed(&hca->subnet.pkey[0], PKEY_DEFAULT);
+}
+
+int cluster_read(struct cluster *c)
+{
+	struct parser *p =
+		aligned_alloc(URXE_LINE, (sizeof(*p) + URXE_LINE - 1) /
+						 URXE_LINE * URXE_LINE);
+	char *text = NULL;
+	int ret = -ENOMEM;
+
+	if (!p)
+		return ret;
+	memset(p, 0, sizeof(*p));
+	p->c = c;
+	p->links = calloc(MOST_LINKS, sizeof(*p->links));
+	defaults_init(&p->defaults);
+	if (p->links)
+		text = text_load(&ret);
+	if (text)
+		ret = cluster_alloc(c, URXE_MAX_HCA, URXE_MAX_HOST,
+				    URXE_MAX_SWITCH);
+	if (text && !ret) {
+		c->hash = text_hash(text);
+		ret = text_parse(p, text);
+		if (ret)
+			cluster_free(c);
+	}
+	free(text);
+	free(p->links);
+	free(p);
+	return ret;
+}

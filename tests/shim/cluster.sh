@@ -1,0 +1,120 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# cluster.sh URXE: stock programs on the hosts of cluster files (--cluster, --host)
+URXE=$(realpath "$1")
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/lib.sh"
+examples=$here/../../examples/clusters
+# profiles that are not installed: by their path
+for file in "$examples"/*.cluster; do
+	sed "s|^profile = |&$here/../../profiles/|; /^profile/s|\$|.profile|" \
+		"$file" >"$URXE_DIR/${file##*/}"
+done
+cd "$URXE_DIR" || exit 99
+
+# on HOST CMD...: run a command on a host of $cluster
+on() {
+	host=$1
+	shift
+	"$URXE" run --cluster "$cluster" --host "$host" -- "$@"
+}
+refused() {
+	! "$URXE" run "$@" -- true 2>&1
+}
+export URXE_KEEP=1
+
+cluster=eight-hca-host.cluster
+URXE_FABRIC=eight
+on node1 true || die "run --cluster"
+has "$(printf 'mlx5_%s\n' 0 1 2 3 4 5 6 7)" on node2 ls /sys/class/infiniband
+pci=/sys/devices/pci0000:9a/0000:9a:00.0
+[ "$(on node2 readlink -f /sys/class/infiniband/mlx5_4/device)" = $pci ] ||
+	die "PCI function"
+has 1 on node2 cat $pci/numa_node
+has 0000:9a:00.0 on node2 ls /sys/bus/pci/devices
+has 28.39.1002 on node2 cat /sys/class/infiniband/mlx5_7/fw_ver
+has "400 Gb/sec" on node2 cat /sys/class/infiniband/mlx5_7/ports/1/rate
+has rail7 on node2 ls /sys/class/infiniband/mlx5_7/device/net
+[ "$(on node1 cat /sys/class/infiniband/mlx5_3/node_guid)" != \
+	"$(on node2 cat /sys/class/infiniband/mlx5_3/node_guid)" ] || die "GUIDs"
+# other paths of PCI functions are the machine's
+on node1 ls -d /sys/devices/pci0000:00 >out 2>&1
+ls -d /sys/devices/pci0000:00 >in 2>&1
+cmp in out || die "/sys/devices/pci0000:00"
+if have ibv_devinfo; then
+	[ "$(on node1 ibv_devinfo | grep -c hca_id)" = 8 ] || die "ibv_devinfo"
+	has "fw_ver:				28.39.1002" on node2 ibv_devinfo -d mlx5_6
+fi
+if have rdma; then
+	has "link mlx5_5/1 state ACTIVE physical_state LINK_UP netdev rail5" on node1 rdma link
+fi
+if have ibstat; then
+	[ "$(on node1 ibstat -l | wc -l)" = 8 ] || die "ibstat -l"
+fi
+
+# pingpong DEVICE DEVICE: from node2 to a server on node1
+port=18600
+pingpong() {
+	port=$((port + 1))
+	# a server without a client remains: it is killed
+	"$URXE" run --cluster "$cluster" --host "$first" -- \
+		ibv_rc_pingpong -p $port -d "$1" -g 3 -n 50 >server 2>&1 &
+	server=$!
+	listens() {
+		grep -q "$(printf ':%04X ' $port)" /proc/net/tcp /proc/net/tcp6
+	}
+	await "pingpong server" listens
+	on "$second" ibv_rc_pingpong -p $port -d "$2" -g 3 -n 50 localhost >client 2>&1
+	ret=$?
+	kill $server 2>/dev/null
+	wait $server
+	return $ret
+}
+if have ibv_rc_pingpong; then
+	first=node1 second=node2
+	for rail in 0 3 7; do
+		pingpong mlx5_$rail mlx5_$rail || die "rail $rail: $(cat client)"
+	done
+	pingpong mlx5_0 mlx5_1 && die "two rails are joined"
+
+	# a link of a switch is cut, which both devices of the rail notice
+	"$URXE" port down rail3/1 || die "port down rail3/1"
+	has "1: DOWN" on node1 cat /sys/class/infiniband/mlx5_3/ports/1/state
+	has "4: ACTIVE" on node2 cat /sys/class/infiniband/mlx5_3/ports/1/state
+	has "already down" "$URXE" port down rail3/1
+	pingpong mlx5_3 mlx5_3 && die "pingpong over a link that is down"
+	pingpong mlx5_2 mlx5_2 || die "the other rail: $(cat client)"
+	"$URXE" port up rail3 || die "port up rail3"
+	has "4: ACTIVE" on node1 cat /sys/class/infiniband/mlx5_3/ports/1/state
+	pingpong mlx5_3 mlx5_3 || die "after port up: $(cat client)"
+	"$URXE" port down node2/mlx5_6 || die "port down node2/mlx5_6"
+	has "1: DOWN" on node2 cat /sys/class/infiniband/mlx5_6/ports/1/state
+	has "4: ACTIVE" on node1 cat /sys/class/infiniband/mlx5_6/ports/1/state
+fi
+
+# rdma_cm: the address selects the rail, at both ends
+if have rping; then
+	cluster=rail-isolated.cluster
+	URXE_FABRIC=rails
+	"$URXE" run --cluster $cluster --host bob -- rping -s -a 10.0.1.2 -C 2 >server 2>&1 &
+	server=$!
+	connects() {
+		on alice rping -c -v -a 10.0.1.2 -C 2 >client 2>&1
+	}
+	await "rping to 10.0.1.2" connects
+	wait $server || die "rping server: $(cat server)"
+	# the address of another host
+	! on alice timeout 20 rping -s -a 10.0.0.2 -C 1 >out 2>&1 || die "bind"
+fi
+
+# what is refused
+cluster=two-rails.cluster
+URXE_FABRIC=two
+on bob true || die "two-rails"
+has "has no host carol" refused --cluster two-rails.cluster --host carol
+has "from another cluster file" refused --cluster mixed-mtu.cluster
+has "excludes" refused --fabric new --cluster two-rails.cluster --devices 2
+has "no file" refused --cluster absent.cluster
+has mlx4_0 "$URXE" run --fabric mixed --cluster mixed-mtu.cluster --host old -- \
+	ls /sys/class/infiniband
+has "alice/mlx5_1" "$URXE" info

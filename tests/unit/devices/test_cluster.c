@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Cluster files: parsing, hosts, links and the paths that follow from them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fabric/profile.h"
+#include "unit.h"
+
+static void cluster_set(const char *text)
+{
+	char path[] = "/tmp/urxe-cluster.XXXXXX";
+	int fd = mkstemp(path);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	setenv("URXE_CLUSTER", path, 1);
+}
+
+static void cluster_unset(void)
+{
+	unlink(getenv("URXE_CLUSTER"));
+	unsetenv("URXE_CLUSTER");
+}
+
+static struct urxe_fabric *cluster_open(const char *text)
+{
+	struct urxe_fabric *f;
+
+	cluster_set(text);
+	ck_assert_msg(!fabric_open(new_dir(), true, &f), "%s", fabric_why());
+	cluster_unset();
+	return f;
+}
+
+static uint32_t path(const struct urxe_fabric *f, const char *a, const char *b)
+{
+	const int k = hca_find(f, a), j = hca_find(f, b);
+
+	ck_assert_int_ge(k, 0);
+	ck_assert_int_ge(j, 0);
+	return URXE_PATH_STATE(load_relaxed(&f->dev->hca[k].path[j]));
+}
+
+START_TEST(values)
+{
+	struct urxe_fabric *f = cluster_open(
+		"# comment\n[defaults]\nrate = 100\nmtu = 2048\n"
+		"[hca a/x0]\npci = 0000:18:00.1\nnuma_node = 1\nnetdev = eth7\n"
+		"address = 10.0.0.1\naddress = fd00::1\nfw_ver = 1.2\n"
+		"  [hca a/x1]   # another\r\nrate = 25 1\nstate = down\n"
+		"[hca b/x0]\nlink_layer = ethernet\npkeys = 0xffff 0x8001\n");
+	const struct urxe_hca *hca = f->dev->hca;
+	struct urxe_gid g;
+
+	ck_assert_uint_eq(dev_hcas(f->dev), 3);
+	ck_assert_uint_eq(f->hcas, 2);
+	ck_assert_uint_eq(f->dev->hosts, 2);
+	ck_assert_str_eq(hca[0].name, "x0");
+	ck_assert_uint_eq(hca[0].pci, 0x1801);
+	ck_assert_int_eq(hca[0].numa_node, 1);
+	ck_assert_int_eq(hca[1].numa_node, -1);
+	ck_assert_str_eq(hca[0].profile.fw_ver, "1.2");
+	ck_assert_uint_eq(hca[0].profile.value[PROFILE_active_mtu], 2048);
+	ck_assert_uint_eq(rate_of(&hca[0].profile), 1000);
+	ck_assert_uint_eq(rate_of(&hca[1].profile), 250);
+	ck_assert_uint_eq(port_pkey(&hca[2].subnet, 1), 0x8001);
+	ck_assert(gid_row_get(&hca[0].gid[2], &g));
+	ck_assert_uint_eq(g.raw[0], 0xfd);
+	ck_assert_str_eq(g.ifname, "eth7");
+	/* the default address: 127.64.1.1 */
+	ck_assert(gid_row_get(&hca[2].gid[1], &g));
+	ck_assert_uint_eq(g.raw[13], 64);
+	ck_assert_uint_eq(g.raw[14], 1);
+	ck_assert_uint_eq(g.raw[15], 1);
+	/* without links, all ports that are not down are joined */
+	ck_assert_uint_eq(path(f, "a/x0", "b/x0"), URXE_PORT_ACTIVE);
+	ck_assert_uint_eq(path(f, "a/x1", "b/x0"), URXE_PORT_DOWN);
+	ck_assert(ports_are_initial(f->dev));
+	fabric_close(f);
+}
+END_TEST
+
+START_TEST(hosts)
+{
+	struct urxe_fabric *f, *g;
+
+	cluster_set("[hca a/x]\n[hca b/x]\n[hca b/y]\n");
+	setenv("URXE_HOST", "b", 1);
+	ck_assert_int_eq(fabric_open(new_dir(), true, &f), 0);
+	ck_assert_uint_eq(f->host, 1);
+	ck_assert_uint_eq(f->first, 1);
+	ck_assert_uint_eq(f->hcas, 2);
+	ck_assert_int_eq(hca_find(f, "x"), 1);
+	ck_assert_int_eq(hca_find(f, "a/x"), 0);
+	ck_assert_int_eq(hca_find(f, "z"), -1);
+	setenv("URXE_HOST", "c", 1);
+	ck_assert_int_eq(fabric_open(f->dir, false, &g), -EINVAL);
+	/* numbers in shared memory that are out of range are no fabric */
+	setenv("URXE_HOST", "b", 1);
+	f->dev->host[1].first = 2;
+	ck_assert_int_eq(fabric_open(f->dir, false, &g), -EPROTO);
+	f->dev->host[1].first = UINT32_MAX;
+	ck_assert_int_eq(fabric_open(f->dir, false, &g), -EPROTO);
+	f->dev->host[1].hcas = URXE_HOST_HCAS + 1;
+	ck_assert_int_eq(fabric_open(f->dir, false, &g), -EPROTO);
+	unsetenv("URXE_HOST");
+	cluster_unset();
+	fabric_close(f);
+}
+END_TEST
+
+static const char tree[] =
+	"[switch leaf0]\nlink = spine0\nlink = spine1\n"
+	"[switch leaf1]\nlink = spine0\nlink = spine1 down\n"
+	"[switch spine0]\nports = 2\n[switch spine1]\n"
+	"[hca a/x]\nlink = leaf0/7\n[hca b/x]\nlink = leaf1\n"
+	"[hca c/x]\nlink = leaf1\n[hca c/alone]\n"
+	"[hca d/x]\nlink = e/x\n[hca e/x]\n";
+
+START_TEST(links)
+{
+	struct urxe_fabric *f = cluster_open(tree);
+	const int d = hca_find(f, "d/x"), e = hca_find(f, "e/x");
+
+	ck_assert_uint_eq(f->dev->hca[0].peer.port, 7);
+	ck_assert_uint_eq(path(f, "a/x", "b/x"), URXE_PORT_ACTIVE);
+	ck_assert_uint_eq(path(f, "a/x", "a/x"), URXE_PORT_ACTIVE);
+	ck_assert_uint_eq(path(f, "a/x", "c/alone"), URXE_PORT_DOWN);
+	ck_assert_uint_eq(path(f, "a/x", "d/x"), URXE_PORT_NOP);
+	ck_assert_uint_eq(path(f, "d/x", "e/x"), URXE_PORT_ACTIVE);
+	ck_assert(ports_are_initial(f->dev));
+	/* spine0 has the only link that is up */
+	ck_assert_int_eq(fabric_set_link(f, 2, 1, false), 0);
+	ck_assert_int_eq(fabric_set_link(f, 2, 1, false), 1);
+	ck_assert_uint_eq(path(f, "a/x", "b/x"), URXE_PORT_NOP);
+	ck_assert_uint_eq(path(f, "c/x", "b/x"), URXE_PORT_ACTIVE);
+	ck_assert(!ports_are_initial(f->dev));
+	/* the link of leaf1 to spine1, which is down at first */
+	ck_assert_int_eq(fabric_set_link(f, 1, 2, true), 0);
+	ck_assert_uint_eq(path(f, "a/x", "b/x"), URXE_PORT_ACTIVE);
+	ck_assert_int_eq(fabric_set_link(f, 2, 3, false), -EINVAL);
+	ck_assert_int_eq(fabric_set_link(f, 9, 1, false), -EINVAL);
+	/* a device loses its link if the other end is taken down */
+	ck_assert_int_eq(fabric_set_port(f, (uint32_t)d, false), 0);
+	ck_assert(!hca_is_up(&f->dev->hca[e]));
+	ck_assert_int_eq(fabric_set_port(f, (uint32_t)e, true), 1);
+	ck_assert(!hca_is_up(&f->dev->hca[e]));
+	ck_assert_int_eq(fabric_set_port(f, (uint32_t)d, true), 0);
+	ck_assert(hca_is_up(&f->dev->hca[e]));
+	/* each of the two reasons keeps the port down */
+	ck_assert_int_eq(fabric_set_link(f, 0, 7, false), 0);
+	ck_assert_int_eq(fabric_set_port(f, 0, false), 0);
+	ck_assert_int_eq(fabric_set_link(f, 0, 7, true), 0);
+	ck_assert(!hca_is_up(&f->dev->hca[0]));
+	ck_assert_int_eq(fabric_set_port(f, 0, true), 0);
+	ck_assert(hca_is_up(&f->dev->hca[0]));
+	fabric_close(f);
+}
+END_TEST
+
+static const struct {
+	const char *text, *why;
+} bad[] = {
+	{ "", "no [hca]" },
+	{ "x = 1\n", "in no section" },
+	{ "[hca a]\n", "HOST/NAME" },
+	{ "[hca a/]\n", "HOST/NAME" },
+	{ "[hca a/b/c]\n", "HOST/NAME" },
+	{ "[hca ../x]\n", "HOST/NAME" },
+	{ "[hca a/sixteen-letters-]\n", "HOST/NAME" },
+	{ "[hca a/x]\n[hca a/x]\n", "twice" },
+	{ "[hca a/x]\n[hca b/x]\n[hca a/y]\n", "do not follow" },
+	{ "[hca a/1]\n[hca a/2]\n[hca a/3]\n[hca a/4]\n[hca a/5]\n[hca a/6]\n"
+	  "[hca a/7]\n[hca a/8]\n[hca a/9]\n",
+	  "too many devices" },
+	{ "[hca a/x\n", "ends with ]" },
+	{ "[host a]\n", "a section is" },
+	{ "[hca a/x]\nnonsense\n", "line 2: neither" },
+	{ "[hca a/x]\ncolor = red\n", "unknown key" },
+	{ "[defaults]\naddress = 10.0.0.1\n", "unknown key" },
+	{ "[hca a/x]\naddress = 10.0.0\n", "an IPv4 or IPv6" },
+	{ "[hca a/x]\npci = 18:00.0\n", "pci must be" },
+	{ "[hca a/x]\npci = 0000:18:20.0\n", "pci must be" },
+	{ "[hca a/x]\nmtu = 1000\n", "mtu must be" },
+	{ "[hca a/x]\nrate = 99\n", "rate must be" },
+	{ "[hca a/x]\nrate = 100 5\n", "rate must be" },
+	{ "[hca a/x]\nnuma_node = -1\n", "numa_node must be" },
+	{ "[hca a/x]\npkeys = 0x10000\n", "pkeys must be" },
+	{ "[hca a/x]\nstate = left\n", "state must be" },
+	{ "[hca a/x]\nlink_layer = token-ring\n", "link_layer must be" },
+	{ "[hca a/x]\nnetdev = a/b\n", "netdev must be" },
+	{ "[hca a/x]\nprofile = /nonexistent\n", "No such file" },
+	{ "[hca a/x]\nlink = b/x\n", "there is no b/x" },
+	{ "[hca a/x]\nlink = a/x\n", "link" },
+	{ "[switch s]\n[hca a/x]\nlink = s up\n", "may end with" },
+	{ "[switch s]\nports = 65\n[hca a/x]\n", "a switch has" },
+	{ "[switch s]\nports = 1\n[hca a/x]\nlink = s/2\n", "no port 2" },
+	{ "[switch s]\n[hca a/x]\nlink = s/2\n[hca a/y]\nlink = s/2\n",
+	  "has a link already" },
+	{ "[switch s]\n[hca a/x]\nlink = s\nlink = s\n", "has a link already" },
+	{ "[switch s]\n[hca a/x]\nlink_layer = infiniband\nlink = s\n",
+	  "different link layers" },
+};
+
+START_TEST(errors)
+{
+	struct urxe_fabric *f;
+
+	cluster_set(bad[_i].text);
+	ck_assert_int_lt(fabric_open(new_dir(), true, &f), 0);
+	ck_assert_msg(strstr(fabric_why(), bad[_i].why), "\"%s\" is not \"%s\"",
+		      fabric_why(), bad[_i].why);
+	cluster_unset();
+}
+END_TEST
+
+/* A damaged segment leads to no access beyond the arrays. */
+START_TEST(damage)
+{
+	struct urxe_fabric *f = cluster_open(tree);
+	struct urxe_dev *dev = f->dev;
+
+	dev->sw[0].ports = UINT32_MAX;
+	dev->sw[0].peer[1].node = 60000;
+	dev->sw[0].peer[2].node = NODE_SWITCH(77);
+	dev->sw[1].peer[1].port = 999;
+	dev->hca[0].peer.node = 1023;
+	dev->switches = 5000;
+	fabric_set_port(f, 1, false);
+	fabric_set_link(f, 1, 1, false);
+	fabric_set_link(f, 0, 60, false);
+	dev->hca[1].host = 99999;
+	hca_find(f, "a/x");
+	fabric_close(f);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("cluster");
+
+	add(s, values);
+	add(s, hosts);
+	add(s, links);
+	add_loop(s, errors, sizeof(bad) / sizeof(*bad));
+	add(s, damage);
+	return run_suite(s);
+}
