@@ -8,10 +8,11 @@
  * MADV_COLLAPSE (Linux 6.1; needs no privilege and ignores shmem_enabled);
  * MADV_HUGEPAGE; ordinary pages.
  *
- * Memory is reserved with fallocate(2) when it is allocated.  A full file
- * system is therefore ENOMEM at allocation and not SIGBUS at access.  If the
- * file system has enough free space, whole chunks are reserved.  A chunk is
- * returned to the system when nothing in it is allocated.
+ * Memory is reserved when it is allocated, by MADV_COLLAPSE or fallocate(2).
+ * A full file system is therefore ENOMEM at allocation and not SIGBUS at
+ * access.  If the file system has enough free space, whole chunks are
+ * reserved.  A chunk is returned to the system when nothing in it is
+ * allocated.
  *
  * An allocation is an entry of dev->dm[] (struct urxe_dm_slot).  Slots and
  * the page bitmap change under the device lock.  Reservation and release of
@@ -330,21 +331,33 @@ out_close:
 }
 
 /*
- * Get huge pages for [offset, offset + len), which is whole chunks, and store
- * in dm_kind what the kernel accepted.
+ * Allocate huge pages for [offset, offset + len), which is whole chunks,
+ * without ordinary pages before them: the kernel fills the holes around one
+ * page.
  */
-static void dm_heap_make_huge(struct urxe_fabric *f, uint64_t offset,
-			      uint64_t len)
+static bool dm_heap_collapse(struct urxe_fabric *f, uint64_t offset,
+			     uint64_t len)
+{
+	char *p = f->dm + offset;
+	uint64_t at;
+
+	for (at = 0; at < len; at += CHUNK)
+		if (madvise(p + at, URXE_PAGE, MADV_POPULATE_WRITE) ||
+		    madvise(p + at, CHUNK, MADV_COLLAPSE))
+			return false;
+	store_relaxed(&f->dev->dm_kind, URXE_DM_COLLAPSED);
+	return true;
+}
+
+/* Store in dm_kind whether the kernel accepts advice for allocated pages. */
+static void dm_heap_advise(struct urxe_fabric *f, uint64_t offset, uint64_t len)
 {
 	char *p = f->dm + offset;
 	uint32_t kind = URXE_DM_SMALL;
 
 	if (load_relaxed(&f->dev->dm_kind) == URXE_DM_HUGETLB)
 		return;
-	if (!madvise(p, len, MADV_POPULATE_WRITE) &&
-	    !madvise(p, len, MADV_COLLAPSE))
-		kind = URXE_DM_COLLAPSED;
-	else if (!madvise(p, len, MADV_HUGEPAGE))
+	if (!madvise(p, len, MADV_HUGEPAGE))
 		kind = URXE_DM_ADVISED;
 	store_relaxed(&f->dev->dm_kind, kind);
 }
@@ -362,9 +375,11 @@ static int dm_heap_reserve(struct urxe_fabric *f, uint64_t offset, uint64_t len)
 
 	if (huge || (!fstatfs(f->dm_fd, &fs) &&
 		     (uint64_t)fs.f_bavail * fs.f_bsize / 4 > end - start)) {
+		if (!huge && dm_heap_collapse(f, start, end - start))
+			return 0;
 		if (!fallocate(f->dm_fd, 0, (off_t)start,
 			       (off_t)(end - start))) {
-			dm_heap_make_huge(f, start, end - start);
+			dm_heap_advise(f, start, end - start);
 			return 0;
 		}
 	}
