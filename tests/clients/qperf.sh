@@ -26,11 +26,10 @@ measure() # TEST
 }
 
 # each test takes a second
-for test in rc_bi_bw rc_rdma_read_bw rc_rdma_write_poll_lat \
-	ver_rc_compare_swap ver_rc_fetch_add; do
+for test in rc_bi_bw rc_rdma_write_poll_lat ver_rc_compare_swap; do
 	measure $test
 done
-for test in rc_lat rc_bw rc_rdma_read_lat rc_rdma_write_lat rc_rdma_write_bw \
+for test in ver_rc_fetch_add rc_lat rc_bw rc_rdma_read_bw rc_rdma_read_lat rc_rdma_write_lat rc_rdma_write_bw \
 	rc_compare_swap_mr rc_fetch_add_mr; do
 	long measure $test
 done

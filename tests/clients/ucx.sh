@@ -42,10 +42,10 @@ amo() # TLS TEST
 }
 
 for tls in rc_v ud_v; do
-	for t in tag_bw ucp_put_bw ucp_get; do
+	for t in tag_bw ucp_get; do
 		perf $tls $t
 	done
-	for t in tag_lat ucp_put_lat; do
+	for t in tag_lat ucp_put_bw ucp_put_lat; do
 		long perf $tls $t
 	done
 	amo $tls ucp_fadd
@@ -97,10 +97,10 @@ with_options() # TLS OPTIONS
 }
 
 for tls in rc_v ud_v; do
-	for options in '-E sleep' '-M multi -T 2' '-D iov,iov'; do
+	for options in '-E sleep' '-M multi -T 2'; do
 		with_options $tls "$options"
 	done
-	for options in '-e' '-U' '-B'; do
+	for options in '-D iov,iov' '-e' '-U' '-B'; do
 		long with_options $tls "$options"
 	done
 	next_port

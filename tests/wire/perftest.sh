@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # perftest.sh OPERATION...: perftest between two hosts: "write RC", "send UD".
-# It does not check data.
+# It does not check data.  Latencies are measured for SEND and WRITE over RC, and for
+# the other operations with URXE_TEST_LONG or WIRE_VERSION.
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
 need ib_write_bw
@@ -26,7 +27,10 @@ for version in ${WIRE_VERSION-4 6}; do
 		# rxe offers 128 outstanding READs, and each end uses the value of the other
 		fetches=()
 		[[ $operation != @(read|atomic) ]] || fetches=(-o 16)
-		perftest "ib_${operation}_lat" "$connection" "${fetches[@]}" -n 500
+		[[ $what != @(send|write)' RC' &&
+			! ${WIRE_VERSION-}${URXE_TEST_LONG-} ]] ||
+			perftest "ib_${operation}_lat" "$connection" \
+				"${fetches[@]}" -n 500
 		# it takes one completion for each event, so events must be in order
 		[[ $what != 'send RC' ]] || perftest ib_send_lat RC -e -n 500
 		n=200 large=10

@@ -152,6 +152,9 @@ try_qperf()
 
 for version in ${WIRE_VERSION-4 6}; do
 	for program in "$@"; do
+		# over IPv6 only rping and ucmatose; others with URXE_TEST_LONG
+		[[ $version == 4 || $program == @(rping|ucmatose|unresolved) ||
+			${WIRE_VERSION-}${URXE_TEST_LONG-} ]] || continue
 		"try_$program"
 	done
 done
