@@ -111,10 +111,10 @@ fi
 cluster=two-rails.cluster
 URXE_FABRIC=two
 on bob true || die "two-rails"
+has "alice/mlx5_1" "$URXE" info
 has "has no host carol" refused --cluster two-rails.cluster --host carol
 has "from another cluster file" refused --cluster mixed-mtu.cluster
 has "excludes" refused --fabric new --cluster two-rails.cluster --devices 2
 has "no file" refused --cluster absent.cluster
 has mlx4_0 "$URXE" run --fabric mixed --cluster mixed-mtu.cluster --host old -- \
 	ls /sys/class/infiniband
-has "alice/mlx5_1" "$URXE" info
