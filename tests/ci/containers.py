@@ -86,9 +86,9 @@ class Machine:
         self.shm = self.make_shm()
         self.used = 0
 
-    def make_shm(self):
+    def make_shm(self, size=SHM, mode="1777"):
         shm = tempfile.mkdtemp(dir=self.top)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SHM},mode=1777",
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode={mode}",
                         "shm", shm], check=True)
         return shm
 
@@ -100,9 +100,10 @@ class Machine:
 class Container:
     """A running container; `run` runs a program in it."""
 
-    def __init__(self, machine, shm=None, old=False, net=None, next_to=None):
+    def __init__(self, machine, shm=None, old=False, net=None, next_to=None,
+                 user=1001, more=()):
         """net: its end of a cable, and its address; next_to: a container whose network
-        it shares."""
+        it shares; more: further words for bubblewrap."""
         self.machine = machine
         filter_ = machine.name("seccomp")
         with open(filter_, "wb") as file:
@@ -113,7 +114,8 @@ class Container:
             self.plug(*net)
         self.words = ["nsenter", "-n", "-t", str(self.holder.pid), "bash", "-c",
                       f'exec 9<{filter_}; exec "$@"', "bash",
-                      *self.bwrap(shm or machine.shm), *machine.files]
+                      *self.bwrap(shm or machine.shm, str(user)), *machine.files,
+                      *more]
 
     def make_net(self):
         """Start a process in a new network namespace."""
@@ -147,11 +149,22 @@ class Container:
                        check=True)
 
     @staticmethod
-    def bwrap(shm):
+    def root():
+        """The files of this machine, in a root in which mount points can be made."""
+        words = []
+        for entry in os.scandir("/"):
+            if entry.is_symlink():
+                words += ["--symlink", os.readlink(entry.path), entry.path]
+            elif entry.name not in ("dev", "opt", "proc", "run", "tmp"):
+                words += ["--ro-bind", entry.path, entry.path]
+        return words
+
+    @classmethod
+    def bwrap(cls, shm, user):
         return ["bwrap", "--die-with-parent", "--new-session", "--unshare-user",
                 "--unshare-pid", "--unshare-ipc", "--unshare-uts",
-                "--unshare-cgroup-try", "--uid", "1001", "--gid", "1001",
-                "--cap-drop", "ALL", "--ro-bind", "/", "/", "--proc", "/proc",
+                "--unshare-cgroup-try", "--uid", user, "--gid", user,
+                "--cap-drop", "ALL", *cls.root(), "--proc", "/proc",
                 "--dev", "/dev", "--bind", shm, "/dev/shm", "--tmpfs", "/tmp",
                 "--tmpfs", "/run", "--chdir", "/tmp", "--seccomp", "9"]
 
