@@ -68,22 +68,36 @@ static int choose_device(const struct urxe_fabric *f, const char *name)
 	return k;
 }
 
+/* Parse a number that ends at *end.  False: none, or above @most. */
+static bool parse_number(const char *text, uint32_t most, uint32_t *out,
+			 char **end)
+{
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(text, end, 0);
+	*out = (uint32_t)n;
+	return isdigit((unsigned char)text[0]) && !errno && n <= most;
+}
+
 /*
  * The switch of "SWITCH" or "SWITCH/PORT", or -1.  *port: 0 for all its ports
  */
 static int find_switch(const struct urxe_fabric *f, const char *word,
 		       uint32_t *port)
 {
-	const char *slash = word ? strchr(word, '/') : NULL;
+	const char *slash = strchr(word, '/');
 	const size_t n = slash ? (size_t)(slash - word) : strlen(word);
-	char name[64];
+	char name[64], *end;
 	uint32_t s;
 
-	*port = slash ? (uint32_t)strtoul(slash + 1, NULL, 10) : 0;
+	*port = 0;
+	if (slash && (!parse_number(slash + 1, URXE_SWITCH_PORTS, port, &end) ||
+		      *end || !*port))
+		return -1;
 	for (s = 0; s < dev_switches(f->dev); s++) {
 		node_name(f->dev, NODE_SWITCH(s), name);
-		if (strlen(name) == n && !strncmp(name, word, n) &&
-		    !slash == !*port)
+		if (strlen(name) == n && !strncmp(name, word, n))
 			return (int)s;
 	}
 	return -1;
@@ -122,18 +136,6 @@ struct settings {
 	uint32_t lid, lmc, sm_lid, sm_sl, pkeys;
 	uint16_t pkey[URXE_MAX_PKEY];
 };
-
-/* Parse a number that ends at *end.  False: none, or above @most. */
-static bool parse_number(const char *text, uint32_t most, uint32_t *out,
-			 char **end)
-{
-	unsigned long n;
-
-	errno = 0;
-	n = strtoul(text, end, 0);
-	*out = (uint32_t)n;
-	return isdigit((unsigned char)text[0]) && !errno && n <= most;
-}
 
 static bool parse_pkeys(const char *text, struct settings *s)
 {
@@ -209,8 +211,10 @@ static int port_set(struct urxe_fabric *f, uint32_t k, const struct settings *s)
 /* Is that urxe0, or such a name? */
 static bool is_default_name(const char *name)
 {
+	const char *end = name + strlen(URXE_DEVICE_NAME) + 1;
+
 	return !strncmp(name, URXE_DEVICE_NAME, strlen(URXE_DEVICE_NAME)) &&
-	       isdigit((unsigned char)name[strlen(URXE_DEVICE_NAME)]);
+	       isdigit((unsigned char)end[-1]) && (!*end || !strcmp(end, "/1"));
 }
 
 /* Does the fabric exist, or will a cluster file define its devices? */
@@ -234,9 +238,14 @@ static int port_open(const char *name, struct urxe_fabric **f)
 	char dir[256];
 	int ret = choose_fabric(name, dir);
 
-	if (!ret && name)
+	if (ret)
+		return ret;
+	/* creation would replace an unused fabric that has other devices */
+	if (!fabric_open(dir, false, f))
+		return 0;
+	if (name)
 		print_created(dir);
-	return ret ? ret : use_fabric(dir, true, f);
+	return use_fabric(dir, true, f);
 }
 
 static int port_state(const char *name, const char *word, const char *device)
@@ -257,12 +266,16 @@ static int port_state(const char *name, const char *word, const char *device)
 		return ret;
 	}
 	k = choose_device(f, device);
-	if (k >= 0 && fabric_set_port(f, (uint32_t)k, up)) {
+	ret = k < 0;
+	if (!ret)
 		node_name(f->dev, (uint32_t)k, own);
+	if (!ret && fabric_set_port(f, (uint32_t)k, up))
 		printf("the port of %s is already %s\n", own, word);
-	}
+	if (!ret && up && load_acquire(&f->dev->hca[k].down) & PORT_NO_LINK)
+		ret = fail(1, "the port of %s is down: nothing is connected",
+			   own);
 	fabric_close(f);
-	return k < 0;
+	return ret;
 }
 
 static int port_subnet(const char *name, const char *device, char **words)

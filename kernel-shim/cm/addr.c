@@ -209,17 +209,20 @@ static bool addr_from_raw(const uint8_t raw[16], const union cm_addr *like,
 	const uint8_t v4[12] = { [10] = 0xff, 0xff };
 	const uint16_t port = cm_addr_port(to);
 
-	if (memcmp(raw, v4, sizeof(v4)) ? like->sa.sa_family == AF_INET :
-					  like->sa.sa_family != AF_INET)
+	if (like->sa.sa_family == CM_AF_IB) {
+		/* its service ID and P_Key are kept, too */
+		to->ib.sib_family = CM_AF_IB;
+		memcpy(to->ib.sib_addr, raw, 16);
+		return true;
+	}
+	if (!memcmp(raw, v4, sizeof(v4)) != (like->sa.sa_family == AF_INET))
 		return false;
 	memset(to, 0, sizeof(*to));
 	to->sa.sa_family = like->sa.sa_family;
 	if (like->sa.sa_family == AF_INET)
 		memcpy(&to->in.sin_addr, raw + 12, 4);
-	else if (like->sa.sa_family == AF_INET6)
-		memcpy(&to->in6.sin6_addr, raw, 16);
 	else
-		memcpy(to->ib.sib_addr, raw, 16);
+		memcpy(&to->in6.sin6_addr, raw, 16);
 	cm_addr_set_port(to, port);
 	return true;
 }
@@ -239,8 +242,10 @@ bool cm_addr_route(const struct urxe_dev *dev, uint32_t host,
 	for (k = first; k < dev_hcas(dev) && k < first + URXE_HOST_HCAS &&
 			dev->hca[k].host == dev->hca[first].host;
 	     k++) {
-		for (row = 1; row < URXE_GID_ROWS &&
-			      gid_row_get(&dev->hca[k].gid[row], &g);
+		/* row 0 has no address of IP */
+		for (row = dst->sa.sa_family != CM_AF_IB;
+		     row < URXE_GID_ROWS &&
+		     gid_row_get(&dev->hca[k].gid[row], &g);
 		     row++) {
 			bits = 1 + common_bits(g.raw, raw);
 			if (peer >= 0 &&

@@ -46,7 +46,7 @@ void cm_attach(struct cm *cm, struct cm_id *id)
  */
 static void gids_match(struct cm *cm, struct cm_id *id)
 {
-	if (id->device && wire_gid_is_ipv4(id->sgid) &&
+	if ((id->device || cm->f->dev->cluster) && wire_gid_is_ipv4(id->sgid) &&
 	    !wire_gid_is_ipv4(id->dgid))
 		id->sgid_index =
 			(uint8_t)cm_default_gid(cm_hca(cm, id), id->sgid);

@@ -13,8 +13,8 @@
  * exist.
  */
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +50,14 @@ void cluster_free(struct cluster *c)
 	free(c->host);
 	free(c->sw);
 	memset(c, 0, sizeof(*c));
+}
+
+void hca_defaults(struct urxe_hca *hca)
+{
+	profile_init(&hca->profile);
+	hca->numa_node = -1;
+	hca->peer.node = NODE_NONE;
+	store_relaxed(&hca->subnet.pkey[0], PKEY_DEFAULT);
 }
 
 static bool is_switch(struct urxe_link_end p)
@@ -89,46 +97,35 @@ static int port_choose(struct cluster *c, struct urxe_link_end *p)
 	return 0;
 }
 
-/* A switch gets the link layer of its first link. */
-static int layers_agree(struct cluster *c, struct urxe_link_end a,
-			struct urxe_link_end b)
+static uint32_t layer_of(const struct cluster *c, struct urxe_link_end p)
 {
-	uint32_t *layer[2];
-	const struct urxe_link_end end[2] = { a, b };
-	unsigned int i;
-
-	for (i = 0; i < 2; i++)
-		layer[i] =
-			is_switch(end[i]) ?
-				&c->sw[end[i].node - URXE_MAX_HCA].infiniband :
-				&c->hca[end[i].node].infiniband;
-	if (*layer[0] == *layer[1])
-		return 0;
-	return fabric_fail(
-		EINVAL,
-		"%s and %s have different link layers, Ethernet and InfiniBand",
-		name_of(c, a), name_of(c, b));
+	return is_switch(p) ? c->sw[p.node - URXE_MAX_HCA].infiniband :
+			      c->hca[p.node].infiniband;
 }
 
-/* The port of a link that is down, at one end. */
 static void link_take_down(struct cluster *c, struct urxe_link_end p)
 {
-	if (is_switch(p))
-		store_relaxed(&c->sw[p.node - URXE_MAX_HCA].cut[p.port],
-			      SWITCH_CUT | SWITCH_CUT_FIRST);
-	else
-		store_relaxed(&c->hca[p.node].down,
-			      load_relaxed(&c->hca[p.node].down) |
-				      PORT_DOWN_THERE);
+	store_relaxed(is_switch(p) ?
+			      &c->sw[p.node - URXE_MAX_HCA].down[p.port] :
+			      &c->hca[p.node].down,
+		      LINK_DOWN | LINK_DOWN_FIRST);
 }
 
-int cluster_link(struct cluster *c, struct urxe_link_end a,
-		 struct urxe_link_end b, bool down)
+/*
+ * Join two ports.  Port 0 of a switch stands for its next free port.  -EINVAL:
+ * there is no such port, it has a link already, or the link layers differ
+ */
+static int cluster_link(struct cluster *c, struct urxe_link_end a,
+			struct urxe_link_end b, bool down)
 {
-	int ret = layers_agree(c, a, b);
+	int ret;
 
-	if (!ret)
-		ret = port_choose(c, &a);
+	if (layer_of(c, a) != layer_of(c, b))
+		return fabric_fail(
+			EINVAL,
+			"%s and %s have different link layers, Ethernet and InfiniBand",
+			name_of(c, a), name_of(c, b));
+	ret = port_choose(c, &a);
 	if (!ret)
 		ret = port_choose(c, &b);
 	if (ret)
@@ -146,7 +143,8 @@ int cluster_link(struct cluster *c, struct urxe_link_end a,
 	return 0;
 }
 
-void switch_init(struct cluster *c, const char *name)
+/* Add a switch without links. */
+static void switch_init(struct cluster *c, const char *name)
 {
 	struct urxe_switch *sw = &c->sw[c->switches++];
 	uint32_t port;
@@ -163,6 +161,8 @@ int cluster_complete(struct cluster *c)
 
 	for (k = 0; k < c->hcas; k++)
 		n += c->hca[k].infiniband;
+	if (c->switches && !c->has_links)
+		return fabric_fail(EINVAL, "the switches have no links");
 	if (c->has_links || !n)
 		return 0;
 	if (c->hcas > URXE_SWITCH_PORTS)
@@ -189,8 +189,9 @@ int cluster_complete(struct cluster *c)
 
 struct link_line {
 	uint16_t node; /* of the section */
+	bool down;
 	unsigned int line;
-	const char *to; /* the value */
+	const char *to;
 };
 
 struct parser {
@@ -212,120 +213,153 @@ static bool name_is_valid(const char *name, size_t room)
 	       *name != '.';
 }
 
-/* Parse a number of at most @most; what follows it must be @end. */
-static bool number_is(const char *text, uint32_t most, char end, uint32_t *out)
+/* Is the word a number of at most @most? */
+static bool number_is(const char *word, uint64_t most, uint32_t *out)
 {
-	char *rest;
-	unsigned long n;
+	uint64_t n;
 
-	errno = 0;
-	n = strtoul(text, &rest, 0);
+	if (word_number(word, &n) || n > most)
+		return false;
 	*out = (uint32_t)n;
-	return isdigit((unsigned char)*text) && !errno && n <= most &&
-	       *rest == end;
+	return true;
 }
 
 /* ------------------------------------------------------- keys of devices */
 
-static int set_profile(struct urxe_hca *hca, char *value)
+/* Set what a key says by its words, the first of which is the key: -EINVAL */
+typedef int set_fn(struct urxe_hca *hca, const struct line *l);
+
+/* A relative path is relative to the cluster file. */
+static int set_profile(struct urxe_hca *hca, const struct line *l)
 {
-	return profile_read(&hca->profile, value);
+	const char *word = l->word[1], *file = getenv("URXE_CLUSTER");
+	const char *slash = strrchr(file, '/');
+	char path[PATH_MAX];
+
+	if (*word == '/' || !strchr(word, '/') || !slash)
+		return profile_read(&hca->profile, word);
+	if (snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - file), file,
+		     word) >= (int)sizeof(path))
+		return -EINVAL;
+	return profile_read(&hca->profile, path);
 }
 
-static int set_layer(struct urxe_hca *hca, char *value)
+static int layer_parse(const char *word, uint32_t *infiniband)
 {
-	hca->infiniband = !strcmp(value, "infiniband");
-	return hca->infiniband || !strcmp(value, "ethernet") ? 0 : -EINVAL;
+	*infiniband = !strcmp(word, "infiniband");
+	return *infiniband || !strcmp(word, "ethernet") ? 0 : -EINVAL;
 }
 
-static int set_numa(struct urxe_hca *hca, char *value)
+static int set_layer(struct urxe_hca *hca, const struct line *l)
+{
+	return layer_parse(l->word[1], &hca->infiniband);
+}
+
+static int set_numa(struct urxe_hca *hca, const struct line *l)
 {
 	uint32_t n;
 
-	if (!number_is(value, 1023, '\0', &n))
+	if (!number_is(l->word[1], 1023, &n))
 		return -EINVAL;
 	hca->numa_node = (int32_t)n;
 	return 0;
 }
 
-static int set_pci(struct urxe_hca *hca, char *value)
+static int set_pci(struct urxe_hca *hca, const struct line *l)
 {
 	unsigned int domain, bus, device, function;
 	int end = 0;
 
-	if (sscanf(value, "%4x:%2x:%2x.%1x%n", &domain, &bus, &device,
+	/* sscanf(3) also accepts signs and 0x */
+	if (strspn(l->word[1], "0123456789abcdefABCDEF:.") !=
+		    strlen(l->word[1]) ||
+	    sscanf(l->word[1], "%4x:%2x:%2x.%1x%n", &domain, &bus, &device,
 		   &function, &end) != 4 ||
-	    value[end] || device > 31 || function > 7)
+	    l->word[1][end] || device > 31 || function > 7)
 		return -EINVAL;
 	hca->pci = domain << 16 | bus << 8 | device << 3 | function;
 	return hca->pci ? 0 : -EINVAL;
 }
 
-static int set_netdev(struct urxe_hca *hca, char *value)
+static int set_netdev(struct urxe_hca *hca, const struct line *l)
 {
-	if (!name_is_valid(value, sizeof(hca->netdev)))
+	if (!name_is_valid(l->word[1], sizeof(hca->netdev)))
 		return -EINVAL;
-	strcpy(hca->netdev, value);
+	strcpy(hca->netdev, l->word[1]);
 	return 0;
 }
 
-static int set_fw_ver(struct urxe_hca *hca, char *value)
+static int set_fw_ver(struct urxe_hca *hca, const struct line *l)
 {
-	if (strlen(value) >= sizeof(hca->profile.fw_ver))
+	if (strlen(l->word[1]) >= sizeof(hca->profile.fw_ver))
 		return -EINVAL;
-	strcpy(hca->profile.fw_ver, value);
+	strcpy(hca->profile.fw_ver, l->word[1]);
 	return 0;
 }
 
-static int set_mtu(struct urxe_hca *hca, char *value)
+static int set_mtu(struct urxe_hca *hca, const struct line *l)
 {
 	uint32_t n;
 
-	if (!number_is(value, 4096, '\0', &n) || n < 256 || n & (n - 1) ||
-	    n > hca->profile.value[PROFILE_max_mtu])
+	if (!number_is(l->word[1], hca->profile.value[PROFILE_max_mtu], &n) ||
+	    n < 256 || n > 4096 || n & (n - 1))
 		return -EINVAL;
 	hca->profile.value[PROFILE_active_mtu] = n;
 	return 0;
 }
 
-/* Gb/s, and the number of lanes: 200 4 */
-static int set_rate(struct urxe_hca *hca, char *value)
+/* Gb/s, and the number of lanes */
+static int set_rate(struct urxe_hca *hca, const struct line *l)
 {
-	char *lanes = strchr(value, ' ');
-	uint32_t rate, width = 4;
+	uint32_t rate, lanes = 4;
 
-	if (lanes && !number_is(lanes + 1, 12, '\0', &width))
-		return -EINVAL;
-	if (!number_is(value, 1200, lanes ? ' ' : '\0', &rate) ||
-	    !rate_set(&hca->profile, rate * 10, width))
+	if (!number_is(l->word[1], 1200, &rate) ||
+	    (l->n > 2 && !number_is(l->word[2], 12, &lanes)) ||
+	    !rate_set(&hca->profile, rate * 10, lanes))
 		return -EINVAL;
 	return 0;
 }
 
-static int set_pkeys(struct urxe_hca *hca, char *value)
+static int set_pkeys(struct urxe_hca *hca, const struct line *l)
 {
-	char *word, *rest;
-	uint32_t n, i = 0;
+	uint32_t i, n;
 
-	memset(hca->subnet.pkey, 0, sizeof(hca->subnet.pkey));
-	for (word = strtok_r(value, " ", &rest); word;
-	     word = strtok_r(NULL, " ", &rest)) {
-		if (i == URXE_MAX_PKEY ||
-		    !number_is(word, UINT16_MAX, '\0', &n))
+	for (i = 0; i < URXE_MAX_PKEY; i++) {
+		n = 0;
+		if (i + 1 < l->n && !number_is(l->word[i + 1], UINT16_MAX, &n))
 			return -EINVAL;
-		store_relaxed(&hca->subnet.pkey[i++], (uint16_t)n);
+		store_relaxed(&hca->subnet.pkey[i], (uint16_t)n);
 	}
-	return i ? 0 : -EINVAL;
+	return 0;
+}
+
+/* Not the wildcard, a group, or the loopback address, which names no port. */
+static bool gid_is_usable(const uint8_t raw[16])
+{
+	static const uint8_t none[][16] = {
+		{ 0 },
+		{ [15] = 1 },
+		{ [10] = 0xff, 0xff },
+		{ [10] = 0xff, 0xff, 127, [15] = 1 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(none) / sizeof(*none); i++)
+		if (!memcmp(raw, none[i], 16))
+			return false;
+	return !mcast_is_group(raw);
 }
 
 /* An IPv4 or IPv6 address: the next row of the GID table. */
-static int set_address(struct urxe_hca *hca, char *value)
+static int set_address(struct urxe_hca *hca, const struct line *l)
 {
 	struct urxe_gid *g = &hca->gid[1];
 	uint8_t raw[16] = { [10] = 0xff, 0xff };
 
-	if (inet_pton(AF_INET, value, raw + 12) != 1 &&
-	    inet_pton(AF_INET6, value, raw) != 1)
+	if (inet_pton(AF_INET, l->word[1], raw + 12) != 1 &&
+	    inet_pton(AF_INET6, l->word[1], raw) != 1)
+		return -EINVAL;
+	if (!gid_is_usable(raw))
 		return -EINVAL;
 	while (load_relaxed(&g->valid))
 		g++;
@@ -336,32 +370,35 @@ static int set_address(struct urxe_hca *hca, char *value)
 	return 0;
 }
 
-static int set_state(struct urxe_hca *hca, char *value)
+static int set_state(struct urxe_hca *hca, const struct line *l)
 {
-	store_relaxed(&hca->down, strcmp(value, "down") ? 0 : PORT_DOWN_HERE);
-	return !strcmp(value, "down") || !strcmp(value, "up") ? 0 : -EINVAL;
+	const bool down = !strcmp(l->word[1], "down");
+
+	store_relaxed(&hca->down, down ? LINK_DOWN | LINK_DOWN_FIRST : 0);
+	return down || !strcmp(l->word[1], "up") ? 0 : -EINVAL;
 }
 
 static const struct {
 	const char *name;
-	int (*set)(struct urxe_hca *hca, char *value);
+	set_fn *set;
 	bool is_of_one; /* not of [defaults] */
+	unsigned int most; /* words after the key */
 	const char *what;
 } keys[] = {
-	{ "profile", set_profile, false, "the name or file of a profile" },
-	{ "link_layer", set_layer, false, "ethernet or infiniband" },
-	{ "numa_node", set_numa, false, "a number" },
-	{ "pci", set_pci, true, "an address such as 0000:18:00.0" },
-	{ "netdev", set_netdev, true, "a name of at most 15 characters" },
-	{ "fw_ver", set_fw_ver, false, "a version" },
-	{ "mtu", set_mtu, false,
+	{ "profile", set_profile, false, 1, "the name or file of a profile" },
+	{ "link_layer", set_layer, false, 1, "ethernet or infiniband" },
+	{ "numa_node", set_numa, false, 1, "a number" },
+	{ "pci", set_pci, true, 1, "an address such as 0000:18:00.0" },
+	{ "netdev", set_netdev, true, 1, "a name of at most 15 characters" },
+	{ "fw_ver", set_fw_ver, false, 1, "a version" },
+	{ "mtu", set_mtu, false, 1,
 	  "256, 512, 1024, 2048 or 4096, at most the max_mtu of the profile" },
-	{ "rate", set_rate, false,
+	{ "rate", set_rate, false, 2,
 	  "a rate that InfiniBand has in Gb/s, and the number of lanes (4)" },
-	{ "pkeys", set_pkeys, false, "1 to 32 numbers" },
-	{ "address", set_address, true,
-	  "an IPv4 or IPv6 address; a port has at most 8" },
-	{ "state", set_state, false, "up or down" },
+	{ "pkeys", set_pkeys, false, URXE_MAX_PKEY, "1 to 32 numbers" },
+	{ "address", set_address, true, 1,
+	  "the IPv4 or IPv6 address of one port, which has at most 8" },
+	{ "state", set_state, false, 1, "up or down" },
 };
 #define KEYS (sizeof(keys) / sizeof(*keys))
 
@@ -377,8 +414,6 @@ static struct urxe_host *host_get(struct cluster *c, const char *name)
 	for (last = c->host; last < &c->host[c->hosts]; last++)
 		if (!strcmp(last->name, name))
 			return NULL;
-	if (c->hosts == URXE_MAX_HOST)
-		return NULL;
 	snprintf(last->name, sizeof(last->name), "%s", name);
 	last->first = c->hcas;
 	c->hosts++;
@@ -440,7 +475,7 @@ static int section_begin(struct parser *p, char *text)
 {
 	char *end = strchr(text, ']'), *name;
 
-	if (!end || end[1])
+	if (!end || end[1 + strspn(end + 1, " \t\r")])
 		return fabric_fail(EINVAL, "a section ends with ]");
 	*end = '\0';
 	name = strchr(text, ' ');
@@ -460,85 +495,84 @@ static int section_begin(struct parser *p, char *text)
 	return 0;
 }
 
-static int link_note(struct parser *p, const char *value)
+/* "SWITCH", "SWITCH/PORT" or "HOST/DEVICE", and "down" */
+static int link_note(struct parser *p, const struct line *l)
 {
-	struct link_line *l = &p->links[p->n_links];
+	const bool down = l->n == 3 && !strcmp(l->word[2], "down");
 
-	if (p->n_links == MOST_LINKS)
-		return fabric_fail(EINVAL, "more than %d links", MOST_LINKS);
-	l->node = (uint16_t)(p->sw ? NODE_SWITCH(p->sw - p->c->sw) :
-				     p->hca - p->c->hca);
-	l->line = p->line;
-	l->to = value;
-	p->n_links++;
-	return 0;
-}
-
-static int switch_key(struct parser *p, const char *key, char *value)
-{
-	if (!strcmp(key, "link_layer"))
-		p->sw->infiniband = !strcmp(value, "infiniband");
-	else if (strcmp(key, "ports") ||
-		 !number_is(value, URXE_SWITCH_PORTS, '\0', &p->sw->ports) ||
-		 !p->sw->ports)
+	if (p->n_links == MOST_LINKS || (l->n > 2 && !down))
 		return fabric_fail(
 			EINVAL,
-			"a switch has link = NODE, ports = 1 to %d, and link_layer",
-			URXE_SWITCH_PORTS);
+			"more than %d links, or more than a node and \"down\"",
+			MOST_LINKS);
+	p->links[p->n_links++] = (struct link_line){
+		.node = (uint16_t)(p->sw ? NODE_SWITCH(p->sw - p->c->sw) :
+					   p->hca - p->c->hca),
+		.down = down,
+		.line = p->line,
+		.to = l->word[1],
+	};
 	return 0;
 }
 
-static int key_set(struct parser *p, const char *key, char *value)
+static int switch_key(struct urxe_switch *sw, const struct line *l)
+{
+	const bool is_layer = !strcmp(l->word[0], "link_layer");
+
+	if (l->n == 2 && is_layer && !layer_parse(l->word[1], &sw->infiniband))
+		return 0;
+	if (l->n == 2 && !strcmp(l->word[0], "ports") &&
+	    number_is(l->word[1], URXE_SWITCH_PORTS, &sw->ports) && sw->ports)
+		return 0;
+	return fabric_fail(
+		EINVAL,
+		"a switch has link = NODE, ports = 1 to %d, and link_layer = ethernet or infiniband",
+		URXE_SWITCH_PORTS);
+}
+
+static int key_set(struct parser *p, const struct line *l)
 {
 	unsigned int i;
 	int ret;
 
 	if (!p->hca && !p->sw)
-		return fabric_fail(EINVAL, "%s is in no section", key);
-	if (!strcmp(key, "link") && p->hca != &p->defaults)
-		return link_note(p, value);
+		return fabric_fail(EINVAL, "%s is in no section", l->word[0]);
+	if (!strcmp(l->word[0], "link") && p->hca != &p->defaults)
+		return link_note(p, l);
 	if (p->sw)
-		return switch_key(p, key, value);
+		return switch_key(p->sw, l);
 	for (i = 0; i < KEYS; i++)
-		if (!strcmp(keys[i].name, key) &&
+		if (!strcmp(keys[i].name, l->word[0]) &&
 		    !(keys[i].is_of_one && p->hca == &p->defaults))
 			break;
 	if (i == KEYS)
-		return fabric_fail(EINVAL, "unknown key \"%s\"", key);
-	fabric_why_clear();
-	ret = keys[i].set(p->hca, value);
-	if (!ret || fabric_why()[0])
+		return fabric_fail(EINVAL, "unknown key \"%s\"", l->word[0]);
+	ret = l->n - 1 > keys[i].most ? -EINVAL : keys[i].set(p->hca, l);
+	/* a profile has reasons of its own */
+	if (!ret || keys[i].set == set_profile)
 		return ret;
-	return fabric_fail(EINVAL, "%s must be %s", key, keys[i].what);
-}
-
-/* Remove spaces at both ends. */
-static char *trim(char *text)
-{
-	size_t n;
-
-	text += strspn(text, " \t\r");
-	n = strlen(text);
-	while (n && strchr(" \t\r", text[n - 1]))
-		text[--n] = '\0';
-	return text;
+	return fabric_fail(EINVAL, "%s must be %s", l->word[0], keys[i].what);
 }
 
 static int line_parse(struct parser *p, char *text)
 {
-	char *value;
+	char *equals;
+	struct line l;
+	int ret;
 
 	text[strcspn(text, "#")] = '\0';
-	text = trim(text);
-	if (!*text)
-		return 0;
+	text += strspn(text, " \t\r");
 	if (*text == '[')
 		return section_begin(p, text + 1);
-	value = strchr(text, '=');
-	if (!value)
+	equals = strchr(text, '=');
+	if (equals)
+		*equals = ' ';
+	ret = line_split(&l, text);
+	if (ret || !(l.n || equals))
+		return ret;
+	if (!equals || l.n < 2)
 		return fabric_fail(EINVAL, "neither [SECTION] nor KEY = VALUE");
-	*value++ = '\0';
-	return key_set(p, trim(text), trim(value));
+	return key_set(p, &l);
 }
 
 /* ------------------------------------------------------- links of the file */
@@ -561,39 +595,79 @@ static int node_find(const struct cluster *c, const char *name)
 	return -1;
 }
 
-/* Parse "NODE[/PORT] [down]". */
 static int link_make(struct cluster *c, const struct link_line *l)
 {
 	struct urxe_link_end from = { .node = l->node }, to = { 0 };
-	char name[80], *word, *slash;
+	const char *slash = strrchr(l->to, '/');
+	int node = node_find(c, l->to);
 	uint32_t port = 0;
-	bool down;
-	int node;
+	char name[32];
 
-	snprintf(name, sizeof(name), "%s", l->to);
-	word = strchr(name, ' ');
-	if (word)
-		*word++ = '\0';
-	down = word && !strcmp(trim(word), "down");
-	node = node_find(c, name);
-	slash = strrchr(name, '/');
-	if (node < 0 && slash &&
-	    number_is(slash + 1, URXE_SWITCH_PORTS, '\0', &port) && port) {
-		*slash = '\0';
+	if (node < 0 && slash && (size_t)(slash - l->to) < sizeof(name) &&
+	    number_is(slash + 1, URXE_SWITCH_PORTS, &port) && port) {
+		snprintf(name, sizeof(name), "%.*s", (int)(slash - l->to),
+			 l->to);
 		node = node_find(c, name);
 	}
-	if (node < 0 || (word && !down))
+	if (node < 0)
 		return fabric_fail(
 			EINVAL,
-			"link must be SWITCH, SWITCH/PORT or HOST/DEVICE, and may end with \"down\"; there is no %s",
-			name);
+			"link must be SWITCH, SWITCH/PORT or HOST/DEVICE; there is no %s",
+			l->to);
 	from.port = from.node < URXE_MAX_HCA;
 	to.node = (uint16_t)node;
 	to.port = (uint16_t)(to.node < URXE_MAX_HCA ? 1 : port);
-	return cluster_link(c, from, to, down);
+	return cluster_link(c, from, to, l->down);
 }
 
 /* ------------------------------------------------------- files */
+
+/* Does an earlier device have the address? */
+static bool address_is_taken(const struct cluster *c, uint32_t k,
+			     const struct urxe_gid *g)
+{
+	const struct urxe_gid *other;
+	uint32_t j;
+
+	for (j = 0; j <= k; j++)
+		for (other = &c->hca[j].gid[1];
+		     other != g && load_relaxed(&other->valid); other++)
+			if (!memcmp(other->raw, g->raw, sizeof(g->raw)))
+				return true;
+	return false;
+}
+
+/* Check a device against the others. */
+static int hca_check(const struct cluster *c, uint32_t k)
+{
+	const struct urxe_hca *hca = &c->hca[k];
+	const char *host = c->host[hca->host].name;
+	uint32_t i;
+
+	for (i = 1; load_relaxed(&hca->gid[i].valid); i++) {
+		if (address_is_taken(c, k, &hca->gid[i]))
+			return fabric_fail(
+				EINVAL,
+				"address %u of %s/%s is that of another port",
+				i, host, hca->name);
+		if (!hca->infiniband &&
+		    gid_index_v2(hca, i) >= gid_table_len(hca))
+			return fabric_fail(
+				EINVAL,
+				"the GID table of the profile of %s/%s has no room for address %u",
+				host, hca->name, i);
+	}
+	for (i = c->host[hca->host].first; i < k; i++)
+		if (hca->pci && c->hca[i].pci == hca->pci)
+			return fabric_fail(
+				EINVAL, "%s/%s and %s/%s have one PCI function",
+				host, hca->name, host, c->hca[i].name);
+	for (i = 0; i < c->switches; i++)
+		if (!strcmp(c->sw[i].name, host))
+			return fabric_fail(EINVAL, "%s is a host and a switch",
+					   host);
+	return 0;
+}
 
 static int line_fail(const struct parser *p, int ret)
 {
@@ -627,6 +701,11 @@ static int text_parse(struct parser *p, char *text)
 	if (!p->c->hcas)
 		return fabric_fail(EINVAL, "cluster file %s has no [hca]",
 				   getenv("URXE_CLUSTER"));
+	for (i = 0; i < p->c->hcas; i++) {
+		ret = hca_check(p->c, i);
+		if (ret)
+			return ret;
+	}
 	return cluster_complete(p->c);
 }
 
@@ -642,11 +721,20 @@ static uint32_t text_hash(const char *text)
 /* Read the file of URXE_CLUSTER: its allocated text, or NULL with *ret. */
 static char *text_load(int *ret)
 {
-	char *text = malloc(MOST_BYTES + 1);
+	char *text;
 
-	*ret = text ? text_read(getenv("URXE_CLUSTER"), "cluster file", text,
-				MOST_BYTES) :
-		      -ENOMEM;
+	*ret = -ENOMEM;
+	text = malloc(MOST_BYTES + 1);
+	if (!text)
+		return NULL;
+	if (env_is_set("URXE_DEVICES") || env_is_set("URXE_PROFILE") ||
+	    env_is_set("URXE_LINK_LAYER"))
+		*ret = fabric_fail(
+			EINVAL,
+			"URXE_CLUSTER excludes URXE_DEVICES, URXE_PROFILE and URXE_LINK_LAYER");
+	else
+		*ret = text_read(getenv("URXE_CLUSTER"), "cluster file", text,
+				 MOST_BYTES);
 	if (!*ret)
 		return text;
 	free(text);
@@ -655,26 +743,17 @@ static char *text_load(int *ret)
 
 int cluster_hash_by_env(uint32_t *hash)
 {
-	const char *path = getenv("URXE_CLUSTER");
 	char *text;
 	int ret = 0;
 
 	*hash = 0;
-	if (!path || !*path)
+	if (!env_is_set("URXE_CLUSTER"))
 		return 0;
 	text = text_load(&ret);
 	if (text)
 		*hash = text_hash(text);
 	free(text);
 	return ret;
-}
-
-static void defaults_init(struct urxe_hca *hca)
-{
-	profile_init(&hca->profile);
-	hca->numa_node = -1;
-	hca->peer.node = NODE_NONE;
-	store_relaxed(&hca->subnet.pkey[0], PKEY_DEFAULT);
 }
 
 int cluster_read(struct cluster *c)
@@ -690,7 +769,7 @@ int cluster_read(struct cluster *c)
 	memset(p, 0, sizeof(*p));
 	p->c = c;
 	p->links = calloc(MOST_LINKS, sizeof(*p->links));
-	defaults_init(&p->defaults);
+	hca_defaults(&p->defaults);
 	if (p->links)
 		text = text_load(&ret);
 	if (text)

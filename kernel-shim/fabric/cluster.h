@@ -21,19 +21,14 @@ struct cluster {
 int cluster_alloc(struct cluster *c, uint32_t hcas, uint32_t hosts,
 		  uint32_t switches);
 void cluster_free(struct cluster *c);
+/* Default values: no profile, no link, the default partition. */
+void hca_defaults(struct urxe_hca *hca);
 
 /* Read the file of URXE_CLUSTER.  -errno with fabric_why() */
 int cluster_read(struct cluster *c);
 /* Set *hash to that of the file of URXE_CLUSTER; 0: it is not set.  -errno */
 int cluster_hash_by_env(uint32_t *hash);
 
-/*
- * Join two ports.  Port 0 of a switch stands for its next free
- * port.  -EINVAL with fabric_why(): there is no such port, it has a link
- * already, or the link layers of the two differ.
- */
-int cluster_link(struct cluster *c, struct urxe_link_end a,
-		 struct urxe_link_end b, bool down);
 /*
  * If InfiniBand devices have no links, join them by a switch.  -EINVAL: they
  * are too many

@@ -103,6 +103,8 @@ void fabric_close(struct urxe_fabric *f);
 int hca_find(const struct urxe_fabric *f, const char *name);
 /* Name of a node, as "host/device", "device" or "switch". */
 void node_name(const struct urxe_dev *dev, uint32_t node, char name[64]);
+/* Has that variable of the environment a value? */
+bool env_is_set(const char *name);
 /* The value of URXE_DEVICES, or 0 if it is unset.  -EINVAL: invalid. */
 int hcas_by_env(uint32_t *n);
 /* Set *external to whether URXE_SM is "external".  -EINVAL: invalid. */
@@ -570,15 +572,15 @@ int subnet_set_sm(struct urxe_fabric *f, uint32_t node, uint16_t lid,
 /* port.c --------------------------------------------------------------- */
 
 /*
- * Take the port of device k down or up.  While it is down it neither sends nor
- * receives.  A change raises IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE in
- * every context of the device.  Returns 1 if the port had that state already.
+ * Take the link of the port of device k down or up, for both ends.  While it is
+ * down, the ports neither send nor receive.  A change raises IBV_EVENT_PORT_ERR
+ * or IBV_EVENT_PORT_ACTIVE in every context of the device.  Returns 1 if the
+ * port had that state already.
  */
 int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up);
 /*
- * Take the link of a port of switch s down or up.  A device at its other end
- * loses its link, or gets it back.  Returns 1 if it had that state already.
- * -EINVAL: there is no link
+ * The same for the link of a port of switch s, which joins it with a device or
+ * another switch.  -EINVAL: there is no link
  */
 int fabric_set_link(struct urxe_fabric *f, uint32_t s, uint32_t port, bool up);
 /* The same for a state (enum urxe_port_state), as a subnet manager sets it. */

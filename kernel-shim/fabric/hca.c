@@ -88,9 +88,8 @@ static int link_layers_differ(const struct urxe_fabric *f)
 			continue;
 		fabric_fail(
 			EINVAL,
-			URXE_DEVICE_NAME
-			"%u of the fabric %s has the link layer %s; choose another fabric, or urxe rm it when no process uses it",
-			k, f->dir, hca_link_layer(hca));
+			"%.15s of the fabric %s has the link layer %s; choose another fabric, or urxe rm it when no process uses it",
+			hca->name, f->dir, hca_link_layer(hca));
 		return 1;
 	}
 	return 0;
@@ -116,10 +115,10 @@ static int profiles_differ(const struct urxe_fabric *f)
 			continue;
 		fabric_fail(
 			EINVAL,
-			URXE_DEVICE_NAME
-			"%u of the fabric %s has %s%.31s, not %s as it is now; choose another fabric, or urxe rm it when no process uses it",
-			k, f->dir, has->name[0] ? "the profile " : "no profile",
-			has->name, want.name);
+			"%.15s of the fabric %s has %s%.31s, not %s as it is now; choose another fabric, or urxe rm it when no process uses it",
+			f->dev->hca[k].name, f->dir,
+			has->name[0] ? "the profile " : "no profile", has->name,
+			want.name);
 		return 1;
 	}
 	return 0;
@@ -155,7 +154,7 @@ static int cluster_differs(const struct urxe_fabric *f)
 	return 1;
 }
 
-static bool env_is_set(const char *name)
+bool env_is_set(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -167,13 +166,13 @@ int hcas_are_wanted(const struct urxe_fabric *f)
 	uint32_t want;
 	int ret = cluster_differs(f);
 
+	if (!ret)
+		ret = sm_differs(f);
 	if (ret || f->dev->cluster)
 		return ret < 0 ? ret : !ret;
 	ret = hcas_by_env(&want);
 	if (!ret)
 		ret = link_layers_differ(f);
-	if (!ret)
-		ret = sm_differs(f);
 	if (!ret)
 		ret = profiles_differ(f);
 	if (ret < 0)
@@ -183,28 +182,23 @@ int hcas_are_wanted(const struct urxe_fabric *f)
 
 int hcas_agree(const struct urxe_fabric *f)
 {
-	const char *profile = getenv("URXE_PROFILE");
-	const char *link_layer = getenv("URXE_LINK_LAYER");
-	const char *sm = getenv("URXE_SM");
 	uint32_t want;
 	int ret = hcas_by_env(&want);
 
 	if (ret)
 		return ret;
-	if (env_is_set("URXE_CLUSTER")) {
-		ret = cluster_differs(f);
-		return ret > 0 ? -EINVAL : ret;
-	}
 	if (want && want != f->hcas)
 		return fabric_fail(
 			EINVAL,
 			"the fabric %s has %u device%s, not %u; choose another fabric, or urxe rm it when no process uses it",
 			f->dir, f->hcas, plural(f->hcas), want);
-	if (link_layer && *link_layer)
+	if (env_is_set("URXE_CLUSTER"))
+		ret = cluster_differs(f);
+	if (!ret && env_is_set("URXE_LINK_LAYER"))
 		ret = link_layers_differ(f);
-	if (!ret && sm && *sm)
+	if (!ret && env_is_set("URXE_SM"))
 		ret = sm_differs(f);
-	if (!ret && profile && *profile)
+	if (!ret && env_is_set("URXE_PROFILE"))
 		ret = profiles_differ(f);
 	return ret > 0 ? -EINVAL : ret;
 }
@@ -289,11 +283,9 @@ static int cluster_default(struct cluster *c, uint32_t n)
 	c->hosts = 1;
 	for (k = 0; k < n && !ret; k++) {
 		hca = &c->hca[k];
+		hca_defaults(hca);
 		snprintf(hca->name, sizeof(hca->name), URXE_DEVICE_NAME "%u",
 			 k);
-		hca->numa_node = -1;
-		hca->peer.node = NODE_NONE;
-		store_relaxed(&hca->subnet.pkey[0], PKEY_DEFAULT);
 		ret = profile_by_env(&hca->profile, k);
 		if (!ret)
 			ret = link_layer_by_env(&hca->infiniband, k);
@@ -310,14 +302,8 @@ int cluster_by_env(struct cluster *c)
 	uint32_t n;
 	int ret;
 
-	if (env_is_set("URXE_CLUSTER")) {
-		if (env_is_set("URXE_DEVICES") || env_is_set("URXE_PROFILE") ||
-		    env_is_set("URXE_LINK_LAYER"))
-			return fabric_fail(
-				EINVAL,
-				"URXE_CLUSTER excludes URXE_DEVICES, URXE_PROFILE and URXE_LINK_LAYER");
+	if (env_is_set("URXE_CLUSTER"))
 		return cluster_read(c);
-	}
 	ret = hcas_by_env(&n);
 	return ret ? ret : cluster_default(c, n ? n : 1);
 }
@@ -326,7 +312,7 @@ int cluster_by_env(struct cluster *c)
 static void hca_init(struct urxe_dev *dev, uint32_t k, uint64_t guid)
 {
 	struct urxe_hca *hca = &dev->hca[k];
-	uint32_t down = load_relaxed(&hca->down) & PORT_DOWN_BITS;
+	uint32_t down = load_relaxed(&hca->down);
 
 	/* only the low 24 bits differ */
 	hca->node_guid = (guid & ~0xffffffull) | ((guid + k) & 0xffffff);
@@ -335,7 +321,7 @@ static void hca_init(struct urxe_dev *dev, uint32_t k, uint64_t guid)
 						       << 3;
 	if (dev->has_links && hca->peer.node == NODE_NONE)
 		down |= PORT_NO_LINK;
-	store_relaxed(&hca->down, down | PORT_DOWN_FIRST(down));
+	store_relaxed(&hca->down, down);
 	store_relaxed(&hca->port_state,
 		      down ? URXE_PORT_DOWN : port_state_up(dev, k));
 }

@@ -27,6 +27,17 @@ void dm_heap_remove(struct urxe_dev *dev);
  */
 int text_read(const char *path, const char *what, char *text, size_t most);
 
+/* The words of a line of a profile or of a cluster file. */
+#define LINE_WORDS 64
+struct line {
+	char *word[LINE_WORDS];
+	unsigned int n;
+};
+/* profile.c: split a line, up to the comment, into words.  -EINVAL: too many */
+int line_split(struct line *l, char *text);
+/* profile.c: a decimal number, or a hexadecimal one after 0x.  -EINVAL */
+int word_number(const char *word, uint64_t *value);
+
 struct cluster;
 /*
  * hca.c: what a new fabric gets, by the environment.  cluster_free() frees it.
@@ -39,8 +50,6 @@ int cluster_by_env(struct cluster *c);
  * first device is guid.  -EINVAL: URXE_SM is invalid
  */
 int hcas_init(struct urxe_dev *dev, const struct cluster *c, uint64_t guid);
-/* cluster.c: add a switch without links. */
-void switch_init(struct cluster *c, const char *name);
 /*
  * 1 if the fabric is that of URXE_CLUSTER, or has URXE_DEVICES devices
  * (default: one) with the profiles of URXE_PROFILE (default: none) and the link

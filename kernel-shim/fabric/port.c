@@ -73,6 +73,26 @@ void fabric_port_event(struct urxe_fabric *f, uint32_t k, uint32_t event)
 /* Repetitions while other processes change ports */
 #define PATH_TRIES 100
 
+/* The bits of one end of a link; NULL: there is no such end. */
+static _Atomic uint32_t *end_bits(struct urxe_dev *dev,
+				  const struct urxe_link_end *e)
+{
+	const uint32_t s = (uint32_t)e->node - URXE_MAX_HCA;
+
+	if (e->node < dev_hcas(dev))
+		return &dev->hca[e->node].down;
+	return s < dev_switches(dev) && e->port <= URXE_SWITCH_PORTS ?
+		       &dev->sw[s].down[e->port] :
+		       NULL;
+}
+
+static bool end_is_down(struct urxe_dev *dev, const struct urxe_link_end *e)
+{
+	_Atomic uint32_t *bits = end_bits(dev, e);
+
+	return bits && load_seq_cst(bits) & (LINK_DOWN | PORT_NO_LINK);
+}
+
 /* The nodes that links join form a tree each (union-find). */
 static uint32_t root_of(uint16_t parent[NODES], uint32_t node)
 {
@@ -81,34 +101,33 @@ static uint32_t root_of(uint16_t parent[NODES], uint32_t node)
 	return node;
 }
 
-static void nodes_join(const struct urxe_dev *dev, uint16_t parent[NODES],
-		       uint32_t node, const struct urxe_link_end *peer)
+static void ends_join(struct urxe_dev *dev, uint16_t parent[NODES],
+		      uint32_t node, uint32_t port,
+		      const struct urxe_link_end *peer)
 {
-	const uint32_t other = peer->node;
+	const struct urxe_link_end here = { .node = (uint16_t)node,
+					    .port = (uint16_t)port };
+	const struct urxe_link_end there = *peer;
 
-	if (other < dev_hcas(dev) ?
-		    load_seq_cst(&dev->hca[other].down) & PORT_DOWN_BITS :
-		    other - URXE_MAX_HCA >= dev_switches(dev))
-		return;
-	parent[root_of(parent, node)] = (uint16_t)root_of(parent, other);
+	if (end_bits(dev, &there) && !end_is_down(dev, &here) &&
+	    !end_is_down(dev, &there))
+		parent[root_of(parent, node)] =
+			(uint16_t)root_of(parent, there.node);
 }
 
 /* Find which nodes are joined by links that are not down. */
-static void nodes_join_all(const struct urxe_dev *dev, uint16_t parent[NODES])
+static void nodes_join(struct urxe_dev *dev, uint16_t parent[NODES])
 {
-	const struct urxe_switch *sw = dev->sw;
 	uint32_t k, s, port;
 
 	for (k = 0; k < NODES; k++)
 		parent[k] = (uint16_t)k;
 	for (k = 0; k < dev_hcas(dev); k++)
-		if (!(load_seq_cst(&dev->hca[k].down) & PORT_DOWN_BITS))
-			nodes_join(dev, parent, k, &dev->hca[k].peer);
-	for (s = 0; s < dev_switches(dev); s++, sw++)
-		for (port = 1; port <= switch_ports(sw); port++)
-			if (!(load_seq_cst(&sw->cut[port]) & SWITCH_CUT))
-				nodes_join(dev, parent, NODE_SWITCH(s),
-					   &sw->peer[port]);
+		ends_join(dev, parent, k, 1, &dev->hca[k].peer);
+	for (s = 0; s < dev_switches(dev); s++)
+		for (port = 1; port <= switch_ports(&dev->sw[s]); port++)
+			ends_join(dev, parent, NODE_SWITCH(s), port,
+				  &dev->sw[s].peer[port]);
 }
 
 static uint32_t path_word(const struct urxe_dev *dev, uint16_t parent[NODES],
@@ -141,7 +160,7 @@ void paths_update(struct urxe_dev *dev)
 
 	do {
 		before = load_seq_cst(&dev->port_changes);
-		nodes_join_all(dev, parent);
+		nodes_join(dev, parent);
 		for (k = 0; k < dev_hcas(dev); k++)
 			for (j = 0; j < dev_hcas(dev); j++)
 				store_seq_cst(&dev->hca[k].path[j],
@@ -164,16 +183,16 @@ uint32_t port_state_up(const struct urxe_dev *dev, uint32_t k)
 							    URXE_PORT_ACTIVE;
 }
 
-/* The port of a switch at the other end of a link went up or down. */
+/* The link of a port of a switch went up or down. */
 static void switch_port_begin(struct urxe_dev *dev,
-			      const struct urxe_link_end *p)
+			      const struct urxe_link_end *e)
 {
-	const uint32_t s = (uint32_t)p->node - URXE_MAX_HCA;
+	const uint32_t s = (uint32_t)e->node - URXE_MAX_HCA;
 	struct urxe_switch *sw = &dev->sw[s];
 
-	if (s >= dev_switches(dev) || p->port > URXE_SWITCH_PORTS)
+	if (s >= dev_switches(dev) || e->port > URXE_SWITCH_PORTS)
 		return;
-	store_seq_cst(&sw->state[p->port],
+	store_seq_cst(&sw->state[e->port],
 		      dev->sm_external ? URXE_PORT_INIT : URXE_PORT_ACTIVE);
 	store_relaxed(&sw->changed, 1);
 }
@@ -200,89 +219,95 @@ int fabric_set_port_state(struct urxe_fabric *f, uint32_t k, uint32_t state)
 }
 
 /*
- * Set or clear a bit of `down`, and the state that follows from it.  Another
- * process may do the same concurrently: repeat until they agree.
+ * Set the state of a device's port that follows from its link.  Another process
+ * may change the link concurrently: repeat until they agree.
  */
-static int port_hold(struct urxe_fabric *f, uint32_t k, uint32_t bit, bool up)
+static void port_follow_link(struct urxe_fabric *f, uint32_t k)
 {
+	const struct urxe_link_end own = { .node = (uint16_t)k, .port = 1 };
+	const struct urxe_link_end peer = f->dev->hca[k].peer;
 	struct urxe_hca *hca = &f->dev->hca[k];
-	const uint32_t was = up ? fetch_and_seq_cst(&hca->down, ~bit) :
-				  fetch_or_seq_cst(&hca->down, bit);
-	uint32_t down, tries = 0;
+	uint32_t tries = 0;
+	bool down;
 
-	if (!(was & bit) == up)
-		return 1;
 	do {
-		down = load_seq_cst(&hca->down) & PORT_DOWN_BITS;
+		down = end_is_down(f->dev, &own) || end_is_down(f->dev, &peer);
 		if (down || load_seq_cst(&hca->port_state) == URXE_PORT_DOWN)
 			fabric_set_port_state(f, k,
 					      down ? URXE_PORT_DOWN :
 						     port_state_up(f->dev, k));
-	} while (!down != !(load_seq_cst(&hca->down) & PORT_DOWN_BITS) &&
+	} while (down != (end_is_down(f->dev, &own) ||
+			  end_is_down(f->dev, &peer)) &&
 		 ++tries < PATH_TRIES);
-	return 0;
+}
+
+/*
+ * Take a link down or up: 1 if it had that state.  All that follows is stored
+ * in any case, since a process may have been killed in between.
+ */
+static int link_set(struct urxe_fabric *f, const struct urxe_link_end end[2],
+		    bool up)
+{
+	_Atomic uint32_t *bits;
+	bool was_down = false;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		bits = end_bits(f->dev, &end[i]);
+		if (bits)
+			was_down |= LINK_DOWN &
+				    (up ? fetch_and_seq_cst(bits, ~LINK_DOWN) :
+					  fetch_or_seq_cst(bits, LINK_DOWN));
+	}
+	for (i = 0; i < 2; i++) {
+		if (end[i].node < dev_hcas(f->dev))
+			port_follow_link(f, end[i].node);
+		else if (was_down == up)
+			switch_port_begin(f->dev, &end[i]);
+	}
+	ports_changed(f->dev);
+	return was_down != up;
 }
 
 int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up)
 {
-	const uint32_t other = f->dev->hca[k].peer.node;
-	const int ret = port_hold(f, k, PORT_DOWN_HERE, up);
+	const struct urxe_link_end end[2] = {
+		{ .node = (uint16_t)k, .port = 1 },
+		f->dev->hca[k].peer,
+	};
 
-	if (!ret && other < dev_hcas(f->dev))
-		port_hold(f, other, PORT_DOWN_THERE, up);
-	return ret;
-}
-
-/* One end of a link that is taken down or up; 1: it had that state. */
-static int link_end_set(struct urxe_fabric *f, const struct urxe_link_end *p,
-			bool up)
-{
-	const uint32_t s = (uint32_t)p->node - URXE_MAX_HCA;
-	_Atomic uint32_t *cut;
-	uint32_t was;
-
-	if (p->node < dev_hcas(f->dev))
-		return port_hold(f, p->node, PORT_DOWN_THERE, up);
-	if (s >= dev_switches(f->dev) || p->port > URXE_SWITCH_PORTS)
-		return 1;
-	cut = &f->dev->sw[s].cut[p->port];
-	was = up ? fetch_and_seq_cst(cut, ~SWITCH_CUT) :
-		   fetch_or_seq_cst(cut, SWITCH_CUT);
-	switch_port_begin(f->dev, p);
-	return !(was & SWITCH_CUT) == up;
+	return link_set(f, end, up);
 }
 
 int fabric_set_link(struct urxe_fabric *f, uint32_t s, uint32_t port, bool up)
 {
-	const struct urxe_link_end here = { .node = (uint16_t)NODE_SWITCH(s),
-					    .port = (uint16_t)port };
-	int ret;
+	struct urxe_link_end end[2] = { { .node = (uint16_t)NODE_SWITCH(s),
+					  .port = (uint16_t)port } };
 
 	if (s >= dev_switches(f->dev) || !port ||
-	    port > switch_ports(&f->dev->sw[s]) ||
-	    f->dev->sw[s].peer[port].node == NODE_NONE)
+	    port > switch_ports(&f->dev->sw[s]))
 		return -EINVAL;
-	ret = link_end_set(f, &here, up);
-	link_end_set(f, &f->dev->sw[s].peer[port], up);
-	ports_changed(f->dev);
-	return ret;
+	end[1] = f->dev->sw[s].peer[port];
+	return end[1].node == NODE_NONE ? -EINVAL : link_set(f, end, up);
+}
+
+static bool link_is_initial(const _Atomic uint32_t *down)
+{
+	const uint32_t bits = load_acquire(down);
+
+	return !(bits & LINK_DOWN) == !(bits & LINK_DOWN_FIRST);
 }
 
 bool ports_are_initial(const struct urxe_dev *dev)
 {
-	uint32_t k, s, port, bits;
+	uint32_t k, s, port;
 
-	for (k = 0; k < dev_hcas(dev); k++) {
-		bits = load_acquire(&dev->hca[k].down);
-		if (PORT_DOWN_FIRST(bits & PORT_DOWN_BITS) !=
-		    (bits & PORT_DOWN_FIRST(PORT_DOWN_BITS)))
+	for (k = 0; k < dev_hcas(dev); k++)
+		if (!link_is_initial(&dev->hca[k].down))
 			return false;
-	}
 	for (s = 0; s < dev_switches(dev); s++)
-		for (port = 1; port <= URXE_SWITCH_PORTS; port++) {
-			bits = load_acquire(&dev->sw[s].cut[port]);
-			if (!(bits & SWITCH_CUT) != !(bits & SWITCH_CUT_FIRST))
+		for (port = 1; port <= URXE_SWITCH_PORTS; port++)
+			if (!link_is_initial(&dev->sw[s].down[port]))
 				return false;
-		}
 	return dev->sm_external || subnet_is_initial(dev);
 }

@@ -22,12 +22,6 @@
 #include "profile.h"
 
 #define MOST_BYTES 65536 /* of the text of a profile */
-#define MOST_WORDS 64 /* of a line */
-
-struct line {
-	char *word[MOST_WORDS];
-	unsigned int n;
-};
 
 void profile_init(struct urxe_profile *p)
 {
@@ -39,8 +33,7 @@ void profile_init(struct urxe_profile *p)
 		p->value[i] = profile_keys[i].own;
 }
 
-/* Split a line, up to the comment, into words.  -EINVAL: too many */
-static int line_split(struct line *l, char *text)
+int line_split(struct line *l, char *text)
 {
 	char *rest;
 
@@ -48,9 +41,9 @@ static int line_split(struct line *l, char *text)
 	l->n = 0;
 	for (text = strtok_r(text, " \t\r", &rest); text;
 	     text = strtok_r(NULL, " \t\r", &rest)) {
-		if (l->n == MOST_WORDS)
+		if (l->n == LINE_WORDS)
 			return fabric_fail(EINVAL, "more than %d words",
-					   MOST_WORDS);
+					   LINE_WORDS);
 		l->word[l->n++] = text;
 	}
 	return 0;
@@ -94,7 +87,7 @@ int profile_error(const struct urxe_profile *p, enum profile_key key, int own)
 	return profile_error_name(p->error[key]) ? p->error[key] : own;
 }
 
-static int number_parse(const char *word, uint64_t *value)
+int word_number(const char *word, uint64_t *value)
 {
 	char *end;
 
@@ -133,7 +126,7 @@ static int value_parse(struct urxe_profile *p, enum profile_key key,
 		return fabric_fail(EINVAL, "%s needs one number", l->word[0]);
 	for (i = 1; i < n && !ret; i++)
 		ret = names ? name_parse(key, l->word[i], &value) :
-			      number_parse(l->word[i], &value);
+			      word_number(l->word[i], &value);
 	p->value[key] = value;
 	p->error[key] = error;
 	if (!ret && value > profile_keys[key].most)
@@ -278,6 +271,7 @@ int text_read(const char *path, const char *what, char *text, size_t most)
 
 int profile_read(struct urxe_profile *p, const char *word)
 {
+	const char *dir = getenv("URXE_PROFILE_DIR");
 	char path[PATH_MAX], *text;
 	int n, ret;
 
@@ -285,7 +279,7 @@ int profile_read(struct urxe_profile *p, const char *word)
 		n = snprintf(path, sizeof(path), "%s", word);
 	else
 		n = snprintf(path, sizeof(path), "%s/%s" PROFILE_SUFFIX,
-			     URXE_PROFILE_DIR, word);
+			     dir && *dir ? dir : URXE_PROFILE_DIR, word);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return fabric_fail(EINVAL, "profile: the name is too long");
 	profile_init(p);

@@ -47,9 +47,9 @@ void profile_init(struct urxe_profile *p);
 int profile_parse(struct urxe_profile *p, char *text);
 
 /*
- * Read the profile `word`: a file, if it has a slash, else the name of an
- * installed one.  -ENOENT, -EINVAL or an error of the system, with
- * fabric_why().
+ * Read the profile `word`: a file, if it has a slash, else a name in
+ * URXE_PROFILE_DIR, or of an installed profile.  -ENOENT, -EINVAL or an error
+ * of the system, with fabric_why().
  */
 int profile_read(struct urxe_profile *p, const char *word);
 

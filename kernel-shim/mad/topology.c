@@ -90,8 +90,9 @@ int port_device(const struct urxe_dev *dev, uint32_t node, uint32_t port)
 static bool end_is_up(const struct urxe_dev *dev, uint32_t node, uint32_t port)
 {
 	return node_is_switch(node) ?
-		       !(load_acquire(&dev->sw[node - URXE_MAX_HCA].cut[port]) &
-			 SWITCH_CUT) :
+		       !(load_acquire(
+				 &dev->sw[node - URXE_MAX_HCA].down[port]) &
+			 LINK_DOWN) :
 		       load_acquire(&dev->hca[node].port_state) !=
 			       URXE_PORT_DOWN;
 }

@@ -41,9 +41,13 @@ struct urxe_host {
 #define URXE_MFT_BLOCKS (URXE_MAX_MCAST_GRP / URXE_MFT_BLOCK)
 #define URXE_MFT_POSITIONS (URXE_SWITCH_PORTS / 16) /* 16 ports each */
 
-/* Bits of urxe_switch.cut: the link is down; it was when the fabric began. */
-#define SWITCH_CUT 1u
-#define SWITCH_CUT_FIRST 2u
+/*
+ * The state of a link has a bit at each end, in urxe_hca.down and
+ * urxe_switch.down.  The link is down if either has LINK_DOWN.
+ * LINK_DOWN_FIRST: it was down when the fabric was created.
+ */
+#define LINK_DOWN 1u
+#define LINK_DOWN_FIRST 2u
 
 struct urxe_switch {
 	char name[32];
@@ -51,8 +55,7 @@ struct urxe_switch {
 	uint32_t infiniband; /* 1: InfiniBand, 0: Ethernet */
 	uint32_t ports; /* switch_ports() */
 	struct urxe_link_end peer[URXE_SWITCH_PORTS + 1];
-	/* the link of the port was taken down: SWITCH_CUT */
-	_Atomic uint32_t cut[URXE_SWITCH_PORTS + 1];
+	_Atomic uint32_t down[URXE_SWITCH_PORTS + 1]; /* of links */
 	struct urxe_subnet subnet; /* of its port 0 */
 	_Atomic uint32_t state[URXE_SWITCH_PORTS + 1]; /* enum ibv_port_state */
 	_Atomic uint32_t changed; /* SwitchInfo:PortStateChange */

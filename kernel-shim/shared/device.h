@@ -282,13 +282,8 @@ enum urxe_counter {
 	URXE_CNT_COUNT
 };
 
-/* Why a port is down, bits of urxe_hca.down. */
-#define PORT_DOWN_HERE 1u /* it was taken down */
-#define PORT_DOWN_THERE 2u /* the other end of its link was taken down */
-#define PORT_NO_LINK 4u /* nothing is connected */
-#define PORT_DOWN_BITS (PORT_DOWN_HERE | PORT_DOWN_THERE | PORT_NO_LINK)
-/* and which of these were set when the fabric was created */
-#define PORT_DOWN_FIRST(bits) ((bits) << 8)
+/* Bits of urxe_hca.down; PORT_NO_LINK: nothing is connected */
+#define PORT_NO_LINK 4u
 
 /*
  * A device of the fabric, an HCA with one port.  QPNs, keys, device memory and
@@ -297,7 +292,7 @@ enum urxe_counter {
 struct urxe_hca {
 	alignas(URXE_LINE) uint64_t node_guid; /* host order */
 	_Atomic uint32_t port_state; /* enum urxe_port_state */
-	_Atomic uint32_t down; /* PORT_DOWN_BITS 0: the link is up */
+	_Atomic uint32_t down; /* LINK_DOWN, PORT_NO_LINK */
 	_Atomic uint32_t gid_gen; /* incremented by each change of gid[] */
 	/* the following are constant, up to subnet */
 	uint32_t infiniband; /* 1: InfiniBand, 0: Ethernet */

@@ -76,7 +76,7 @@ def check_fields(value, kind, where):
         assert isinstance(value, list), where
         for one in value:
             check_fields(one, of[1], where)
-    elif of := re.fullmatch(r"dict\(str, (.*)\)", kind):
+    elif of := re.fullmatch(r"dict[([]str, (.*)[])]", kind):
         for key, one in value.items():
             check_fields(one, of[1], f"{where}.{key}")
     elif model := getattr(client, kind, None):

@@ -5,12 +5,8 @@ URXE=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 examples=$here/../../examples/clusters
-# profiles that are not installed: by their path
-for file in "$examples"/*.cluster; do
-	sed "s|^profile = |&$here/../../profiles/|; /^profile/s|\$|.profile|" \
-		"$file" >"$URXE_DIR/${file##*/}"
-done
 cd "$URXE_DIR" || exit 99
+cp "$examples"/*.cluster .
 
 # on HOST CMD...: run a command on a host of $cluster
 on() {
@@ -41,6 +37,16 @@ has rail7 on node2 ls /sys/class/infiniband/mlx5_7/device/net
 on node1 ls -d /sys/devices/pci0000:00 >out 2>&1
 ls -d /sys/devices/pci0000:00 >in 2>&1
 cmp in out || die "/sys/devices/pci0000:00"
+for dir in /sys/devices/pci0000:00 /sys/devices/pci0000:77 /sys/class/pci_bus/0000:77; do
+	on node1 find $dir -maxdepth 1 -type d >out 2>/dev/null
+	find $dir -maxdepth 1 -type d >in 2>/dev/null
+	cmp in out || die $dir
+done
+# a relative path of the file, and a program that changes its directory
+(
+	export URXE_CLUSTER=$cluster
+	has mlx5_7 "$URXE" run --host node2 -- sh -c 'cd / && ls /sys/class/infiniband'
+) || exit 1
 if have ibv_devinfo; then
 	[ "$(on node1 ibv_devinfo | grep -c hca_id)" = 8 ] || die "ibv_devinfo"
 	has "fw_ver:				28.39.1002" on node2 ibv_devinfo -d mlx5_6
@@ -92,6 +98,22 @@ if have ibv_rc_pingpong; then
 	has "4: ACTIVE" on node1 cat /sys/class/infiniband/mlx5_6/ports/1/state
 fi
 
+# the device at the other end of a link gets the events
+if have ibv_asyncwatch; then
+	"$URXE" run --cluster $cluster --host node1 -- ibv_asyncwatch -d mlx5_5 >watch 2>&1 &
+	watch=$!
+	watched() {
+		grep -qi "$1" watch
+	}
+	await "ibv_asyncwatch" watched "async event FD"
+	"$URXE" port down rail5 || die "port down rail5"
+	await "PORT_ERR" watched port.err
+	"$URXE" port up node1/mlx5_5 || die "port up node1/mlx5_5"
+	await "PORT_ACTIVE" watched port.active
+	kill $watch
+	wait $watch
+fi
+
 # rdma_cm: the address selects the rail, at both ends
 if have rping; then
 	cluster=rail-isolated.cluster
@@ -103,6 +125,34 @@ if have rping; then
 	}
 	await "rping to 10.0.1.2" connects
 	wait $server || die "rping server: $(cat server)"
+	# each host has its own ports
+	for host in alice bob; do
+		"$URXE" run --cluster $cluster --host $host -- rping -s -p 7200 -C 1 >$host 2>&1 &
+		echo $! >$host.pid
+	done
+	for to in 10.0.0.1 10.0.0.2; do
+		from=alice
+		[ $to = 10.0.0.2 ] || from=bob
+		connects() {
+			on $from rping -c -a $to -p 7200 -C 1 >client 2>&1
+		}
+		await "rping to $to" connects
+	done
+	for host in alice bob; do
+		wait "$(cat $host.pid)" || die "rping server of $host: $(cat $host)"
+	done
+	# no path: urxe why names the two ends
+	"$URXE" run --cluster $cluster --host bob -- rping -s -p 7201 >server 2>&1 &
+	server=$!
+	"$URXE" run --cluster $cluster --host alice -- \
+		rping -c -I 10.0.0.1 -a 10.0.1.2 -p 7201 >client 2>&1 &
+	client=$!
+	explained() {
+		"$URXE" why | grep -q "no links that are up join alice/mlx5_0 and bob/mlx5_1"
+	}
+	await "urxe why" explained
+	kill $client $server
+	wait $client $server
 	# the address of another host
 	! on alice timeout 20 rping -s -a 10.0.0.2 -C 1 >out 2>&1 || die "bind"
 fi
@@ -111,10 +161,23 @@ fi
 cluster=two-rails.cluster
 URXE_FABRIC=two
 on bob true || die "two-rails"
+# urxe port keeps the fabric, also without the variables that it was created with
+unset URXE_KEEP
+has "no device rail9; the devices are alice/mlx5_0" eval '! "$URXE" port down rail9 2>&1'
+export URXE_KEEP=1
 has "alice/mlx5_1" "$URXE" info
+has "cannot be combined with a cluster file" refused --wire=lo
 has "has no host carol" refused --cluster two-rails.cluster --host carol
 has "from another cluster file" refused --cluster mixed-mtu.cluster
+has "excludes" refused --cluster two-rails.cluster --devices 2
+has "a built-in subnet manager" refused --cluster two-rails.cluster --sm external
 has "excludes" refused --fabric new --cluster two-rails.cluster --devices 2
 has "no file" refused --cluster absent.cluster
 has mlx4_0 "$URXE" run --fabric mixed --cluster mixed-mtu.cluster --host old -- \
 	ls /sys/class/infiniband
+
+# an unused fabric is replaced
+unset URXE_KEEP
+URXE_FABRIC=two
+has mlx5_0 "$URXE" run --cluster rail-isolated.cluster -- ls /sys/class/infiniband
+has urxe0 "$URXE" run ls /sys/class/infiniband

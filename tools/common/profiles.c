@@ -42,6 +42,16 @@ static int profiles_dir(char *dir, size_t len)
 		    URXE_DATADIR);
 }
 
+int profiles_set_dir(void)
+{
+	char dir[PATH_MAX];
+	int ret = profiles_dir(dir, sizeof(dir));
+
+	if (!ret)
+		setenv("URXE_PROFILE_DIR", dir, 1);
+	return ret;
+}
+
 char **profiles_list(int *n)
 {
 	struct dirent **list = NULL;

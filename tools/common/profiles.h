@@ -20,6 +20,9 @@ void profiles_free(char **names, int n);
  */
 int profile_find(const char *word, char path[PATH_MAX]);
 
+/* Set URXE_PROFILE_DIR, where profiles of a cluster file are found. */
+int profiles_set_dir(void);
+
 /*
  * Set URXE_PROFILE for a list of names or files, separated by commas, and
  * check each of them.  Return 0, or the exit code after a message.

@@ -23,6 +23,7 @@
 
 #include "fabric/fabric.h"
 #include "common/commands.h"
+#include "common/profiles.h"
 #include "record.h"
 #include "trial.h"
 
@@ -166,13 +167,6 @@ static void warn_substitute(const char *dir)
 		fail(0, "%s and is not used: the fabric is %s", by, dir);
 }
 
-static bool env_is_set(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && *value;
-}
-
 /* Check that the wire is off, or the fabric has one Ethernet device. */
 static int check_wire(const struct urxe_fabric *f)
 {
@@ -180,6 +174,8 @@ static int check_wire(const struct urxe_fabric *f)
 
 	if (!env_is_set("URXE_WIRE"))
 		return 0;
+	if (f->dev->cluster)
+		return fail(1, "--wire cannot be combined with a cluster file");
 	if (dev_hcas(f->dev) > 1)
 		return fail(
 			1,
@@ -191,6 +187,22 @@ static int check_wire(const struct urxe_fabric *f)
 			"--wire needs an Ethernet device, and that of the fabric %s is an InfiniBand device",
 			name);
 	return 0;
+}
+
+/*
+ * Make URXE_CLUSTER an absolute path, since programs may change their
+ * directory, and set where its profiles are.
+ */
+static int set_cluster(void)
+{
+	const char *file = getenv("URXE_CLUSTER");
+	char *path = realpath(file, NULL);
+
+	if (!path)
+		return fail_file(1, "--cluster: ", file, errno, "");
+	setenv("URXE_CLUSTER", path, 1);
+	free(path);
+	return env_is_set("URXE_PROFILE_DIR") ? 0 : profiles_set_dir();
 }
 
 /*
@@ -208,6 +220,8 @@ static int check_devices(const char *dir)
 	uint32_t want, infiniband, k;
 	int ret;
 
+	if (cluster && set_cluster())
+		return 1;
 	if (hcas_by_env(&want))
 		return fail(1, "%s", fabric_why());
 	/* each word of the list, then the first one */

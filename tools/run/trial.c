@@ -460,18 +460,6 @@ static int set_devices(const char *value)
 		    value, URXE_HOST_HCAS);
 }
 
-/* An absolute path, since programs may change their directory. */
-static int set_cluster(const char *value)
-{
-	char *path = realpath(value, NULL);
-
-	if (!path)
-		return fail_file(EXIT_USAGE, "--cluster: ", value, errno, "");
-	setenv("URXE_CLUSTER", path, 1);
-	free(path);
-	return TRIAL_CHOSEN;
-}
-
 static int set_profiles(struct trial *t, const char *value)
 {
 	int ret;
@@ -488,7 +476,8 @@ int trial_option(struct trial *t, struct device_options *device,
 	case 'D':
 		return set_devices(value) ? EXIT_USAGE : TRIAL_CHOSEN;
 	case 'K':
-		return set_cluster(value);
+		setenv("URXE_CLUSTER", value, 1);
+		return TRIAL_CHOSEN;
 	case 'O':
 		setenv("URXE_HOST", value, 1);
 		return TRIAL_CHOSEN;

@@ -105,10 +105,37 @@ void stall_port_down(struct stall *s, const struct view *v, uint32_t k)
 	}
 	node_name(v->dev, k, name);
 	stall_append(s, ": the port of %s is down", name);
-	if (load_acquire(&v->dev->hca[k].down) & PORT_DOWN_HERE)
-		stall_ends(s, "urxe port up %s", name);
+	if (load_acquire(&v->dev->hca[k].down) & PORT_NO_LINK)
+		stall_append(s, ": nothing is connected to it");
 	else
-		stall_ends(s, "when the other end of its link is up");
+		stall_ends(s, "urxe port up %s", name);
+}
+
+bool stall_has_path(const struct view *v, uint32_t own, uint32_t other)
+{
+	const struct urxe_hca *hca = hca_at(v->dev, own);
+
+	return URXE_PATH_STATE(load_acquire(
+		       &hca->path[hca_index(v->dev, hca_at(v->dev, other))])) ==
+	       URXE_PORT_ACTIVE;
+}
+
+void stall_no_path(struct stall *s, const struct view *v, uint32_t own,
+		   uint32_t other)
+{
+	char from[64], to[64];
+
+	if (!hca_is_up(hca_at(v->dev, own))) {
+		stall_port_down(s, v, own);
+	} else if (!hca_is_up(hca_at(v->dev, other))) {
+		stall_port_down(s, v, other);
+	} else {
+		node_name(v->dev, own, from);
+		node_name(v->dev, other, to);
+		stall_append(s, ": no links that are up join %s and %s", from,
+			     to);
+		stall_ends(s, "a link");
+	}
 }
 
 void stalls_free(struct stalls *s)

@@ -95,6 +95,11 @@ void stall_ends(struct stall *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Append that the port of device @k is down, and what ends that. */
 void stall_port_down(struct stall *s, const struct view *v, uint32_t k);
+/* Is there a path from the port of a device to that of another one? */
+bool stall_has_path(const struct view *v, uint32_t own, uint32_t other);
+/* Append why there is none: a port is down, or no links join the two. */
+void stall_no_path(struct stall *s, const struct view *v, uint32_t own,
+		   uint32_t other);
 /*
  * "PID 4711 (server)". The text is valid until the fourth call after this
  * one.

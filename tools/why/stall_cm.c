@@ -53,22 +53,13 @@ static bool id_process(const struct view *v, struct cm *cm,
 	return out->state != '-';
 }
 
-/* Return the device whose port is down, that of the id or that of its peer. */
-static uint32_t port_down_of(const struct view *v, const struct cm_id *id)
-{
-	const int peer = fabric_gid_owner(v->dev, id->dgid);
-
-	return peer >= 0 && hca_is_up(&v->dev->hca[id->device]) ?
-		       (uint32_t)peer :
-		       id->device;
-}
-
 /* An id whose REQ or SIDR_REQ was sent and has no reply yet. */
 static void stall_of_connect(struct stalls *s, const struct view *v,
 			     struct cm *cm, const struct cm_id *id)
 {
 	struct view_process p, q;
 	struct stall *out;
+	const int peer = fabric_gid_owner(v->dev, id->dgid);
 	bool parked = id->flags & CM_F_PARKED;
 
 	if (!id_process(v, cm, id, &p))
@@ -78,7 +69,8 @@ static void stall_of_connect(struct stalls *s, const struct view *v,
 	stall_append(out, "rdma_connect to port %u waits for a reply",
 		     be16toh(id->dst.in.sin_port));
 	if (id->flags & CM_F_UNSENT) {
-		stall_port_down(out, v, port_down_of(v, id));
+		stall_no_path(out, v, id->device,
+			      peer < 0 ? id->device : (uint32_t)peer);
 	} else if (id_process(v, cm,
 			      cm_deref(cm, parked ? id->listener : id->peer),
 			      &q)) {

@@ -228,32 +228,19 @@ static void answer_of_peer(struct stall *s, const struct view *v,
 	answer_of_connected(s, v, q, peer);
 }
 
-/*
- * Return the device whose port is down, that of the QP or that of its peer
- * (NULL: unknown), or -1.
- */
-static int port_down_of(const struct view *v, const struct view_qp *q,
-			const struct view_qp *peer)
-{
-	const uint32_t own = hca_index(v->dev, view_hca(v, q));
-	uint32_t other = peer ? hca_index(v->dev, view_hca(v, peer)) : own;
-
-	if (!hca_is_up(&v->dev->hca[own]))
-		return (int)own;
-	return hca_is_up(&v->dev->hca[other]) ? -1 : (int)other;
-}
-
 static void wait_for_answer(struct stall *s, const struct view *v,
 			    const struct view_qp *q)
 {
 	const uint32_t dest = qp_dest(q);
 	const struct view_qp *peer = view_qp(v, dest);
-	const int down = port_down_of(v, q, peer);
+	const uint32_t own = hca_index(v->dev, view_hca(v, q));
+	const uint32_t other = peer ? hca_index(v->dev, view_hca(v, peer)) :
+				      own;
 
-	if (down >= 0) {
+	if (!stall_has_path(v, own, other)) {
 		s->kind = "port-down";
 		stall_append(s, "for a response");
-		stall_port_down(s, v, (uint32_t)down);
+		stall_no_path(s, v, own, other);
 		return;
 	}
 	stall_append(s, "for a response of QP 0x%x", dest);

@@ -208,6 +208,14 @@ int tree_put_of(const struct tree_at *t, const char *path, const char *text,
 	return tree_put(t->dirfd, own_path, own_text, mode);
 }
 
+int tree_put_text(const struct tree_at *t, const char *path, const char *text)
+{
+	char own_path[TREE_PATH_MAX];
+
+	tree_expand(own_path, sizeof(own_path), path, t);
+	return tree_put(t->dirfd, own_path, text, 0444);
+}
+
 /* ------------------------------------------------------- the host's tree */
 
 void tree_path(const struct urxe_fabric *f, char path[TREE_PATH_MAX])
@@ -267,11 +275,11 @@ static int tree_make_profile(const struct tree_at *t)
 		return ret;
 	profile_copy(&p, &t->hca->profile);
 	snprintf(text, sizeof(text), "%s\n", p.fw_ver);
-	ret = tree_put_of(t, TREE_IBDEV "/fw_ver", text, 0444);
+	ret = tree_put_text(t, TREE_IBDEV "/fw_ver", text);
 	snprintf(text, sizeof(text), "%s\n",
 		 p.board_id[0] ? p.board_id : "urxe");
 	if (!ret)
-		ret = tree_put_of(t, TREE_IBDEV "/board_id", text, 0444);
+		ret = tree_put_text(t, TREE_IBDEV "/board_id", text);
 	snprintf(text, sizeof(text), "%llx\n",
 		 (unsigned long long)p.value[PROFILE_hw_ver]);
 	if (!ret)

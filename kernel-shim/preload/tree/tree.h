@@ -99,6 +99,8 @@ void tree_expand(char *out, size_t room, const char *in,
 /* tree_put() for a file of a device, whose path and text are expanded. */
 int tree_put_of(const struct tree_at *t, const char *path, const char *text,
 		mode_t mode);
+/* The same, but the text is stored as it is. */
+int tree_put_text(const struct tree_at *t, const char *path, const char *text);
 /* Create the files of the PCI function of a device: 0, or -errno. */
 int tree_make_pci(const struct tree_at *t);
 /*

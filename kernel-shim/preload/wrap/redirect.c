@@ -135,6 +135,11 @@ static const char *redirect_resolve(const char *path, const char *norm,
 		tree_path(f, tree);
 	else
 		snprintf(tree, sizeof(tree), "%s", shim_dir());
+	if (kind == CLUSTER) {
+		snprintf(buf, TREE_PATH_MAX, "%.300s%.299s", tree, norm);
+		if (faccessat(AT_FDCWD, buf, F_OK, AT_SYMLINK_NOFOLLOW))
+			return path;
+	}
 	if (f)
 		redirect_prepare(f, norm);
 	if (strstr(norm, "/rdma_cm") && shim_host_cm())

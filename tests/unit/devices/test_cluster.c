@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fabric/profile.h"
@@ -52,7 +53,7 @@ START_TEST(values)
 		"# comment\n[defaults]\nrate = 100\nmtu = 2048\n"
 		"[hca a/x0]\npci = 0000:18:00.1\nnuma_node = 1\nnetdev = eth7\n"
 		"address = 10.0.0.1\naddress = fd00::1\nfw_ver = 1.2\n"
-		"  [hca a/x1]   # another\r\nrate = 25 1\nstate = down\n"
+		"  [hca a/x1]   # another\r\nrate=25\t 1\nstate = down\n"
 		"[hca b/x0]\nlink_layer = ethernet\npkeys = 0xffff 0x8001\n");
 	const struct urxe_hca *hca = f->dev->hca;
 	struct urxe_gid g;
@@ -145,20 +146,20 @@ START_TEST(links)
 	ck_assert_uint_eq(path(f, "a/x", "b/x"), URXE_PORT_ACTIVE);
 	ck_assert_int_eq(fabric_set_link(f, 2, 3, false), -EINVAL);
 	ck_assert_int_eq(fabric_set_link(f, 9, 1, false), -EINVAL);
-	/* a device loses its link if the other end is taken down */
+	/* either end takes a link down and up, for both */
 	ck_assert_int_eq(fabric_set_port(f, (uint32_t)d, false), 0);
+	ck_assert(!hca_is_up(&f->dev->hca[d]));
 	ck_assert(!hca_is_up(&f->dev->hca[e]));
-	ck_assert_int_eq(fabric_set_port(f, (uint32_t)e, true), 1);
-	ck_assert(!hca_is_up(&f->dev->hca[e]));
-	ck_assert_int_eq(fabric_set_port(f, (uint32_t)d, true), 0);
+	ck_assert_int_eq(fabric_set_port(f, (uint32_t)e, false), 1);
+	ck_assert_int_eq(fabric_set_port(f, (uint32_t)e, true), 0);
+	ck_assert(hca_is_up(&f->dev->hca[d]));
 	ck_assert(hca_is_up(&f->dev->hca[e]));
-	/* each of the two reasons keeps the port down */
 	ck_assert_int_eq(fabric_set_link(f, 0, 7, false), 0);
-	ck_assert_int_eq(fabric_set_port(f, 0, false), 0);
-	ck_assert_int_eq(fabric_set_link(f, 0, 7, true), 0);
 	ck_assert(!hca_is_up(&f->dev->hca[0]));
+	ck_assert_int_eq(fabric_set_port(f, 0, false), 1);
 	ck_assert_int_eq(fabric_set_port(f, 0, true), 0);
 	ck_assert(hca_is_up(&f->dev->hca[0]));
+	ck_assert_int_eq(fabric_set_link(f, 0, 7, true), 1);
 	fabric_close(f);
 }
 END_TEST
@@ -183,7 +184,7 @@ static const struct {
 	{ "[hca a/x]\nnonsense\n", "line 2: neither" },
 	{ "[hca a/x]\ncolor = red\n", "unknown key" },
 	{ "[defaults]\naddress = 10.0.0.1\n", "unknown key" },
-	{ "[hca a/x]\naddress = 10.0.0\n", "an IPv4 or IPv6" },
+	{ "[hca a/x]\naddress = 10.0.0\n", "the IPv4 or IPv6" },
 	{ "[hca a/x]\npci = 18:00.0\n", "pci must be" },
 	{ "[hca a/x]\npci = 0000:18:20.0\n", "pci must be" },
 	{ "[hca a/x]\nmtu = 1000\n", "mtu must be" },
@@ -197,7 +198,25 @@ static const struct {
 	{ "[hca a/x]\nprofile = /nonexistent\n", "No such file" },
 	{ "[hca a/x]\nlink = b/x\n", "there is no b/x" },
 	{ "[hca a/x]\nlink = a/x\n", "link" },
-	{ "[switch s]\n[hca a/x]\nlink = s up\n", "may end with" },
+	{ "[switch s]\n[hca a/x]\nlink = s up\n", "more than a node" },
+	{ "[switch s]\n[hca a/x]\nlink_layer = infiniband\n",
+	  "switches have no links" },
+	{ "[hca a/x]\npci = 0000:-1:00.0\n", "pci must be" },
+	{ "[hca a/x]\npci = 0000:18:00.0\n[hca a/y]\npci = 0000:18:00.0\n",
+	  "one PCI function" },
+	{ "[hca a/x]\naddress = 10.0.0.1\n[hca b/x]\naddress = 10.0.0.1\n",
+	  "is that of another port" },
+	{ "[hca a/x]\naddress = fd00::1\naddress = fd00::1\n",
+	  "is that of another port" },
+	{ "[hca a/x]\naddress = 127.0.0.1\n", "address must be" },
+	{ "[hca a/x]\naddress = 0.0.0.0\n", "address must be" },
+	{ "[hca a/x]\naddress = ff02::1\n", "address must be" },
+	{ "[hca a/x]\naddress = 224.0.0.1\n", "address must be" },
+	{ "[switch a]\n[hca a/x]\nlink = a\n", "a host and a switch" },
+	{ "[hca a/x]\nmtu = 0400\n", "mtu must be" },
+	{ "[hca a/x]\nmtu = 512 512\n", "mtu must be" },
+	{ "[hca a/x]\nmtu =\n", "neither" },
+	{ "[switch s]\nlink_layer = x\n[hca a/x]\n", "a switch has" },
 	{ "[switch s]\nports = 65\n[hca a/x]\n", "a switch has" },
 	{ "[switch s]\nports = 1\n[hca a/x]\nlink = s/2\n", "no port 2" },
 	{ "[switch s]\n[hca a/x]\nlink = s/2\n[hca a/y]\nlink = s/2\n",
@@ -216,6 +235,72 @@ START_TEST(errors)
 	ck_assert_msg(strstr(fabric_why(), bad[_i].why), "\"%s\" is not \"%s\"",
 		      fabric_why(), bad[_i].why);
 	cluster_unset();
+}
+END_TEST
+
+/* A process was killed after it set the bits of a link. */
+START_TEST(killed)
+{
+	struct urxe_fabric *f = cluster_open(tree);
+	const uint32_t d = (uint32_t)hca_find(f, "d/x");
+	const uint32_t e = (uint32_t)hca_find(f, "e/x");
+
+	store_relaxed(&f->dev->hca[d].down, LINK_DOWN);
+	ck_assert_int_eq(fabric_set_port(f, d, false), 1);
+	ck_assert(!hca_is_up(&f->dev->hca[d]));
+	ck_assert(!hca_is_up(&f->dev->hca[e]));
+	/* only one end was set to up */
+	store_relaxed(&f->dev->hca[d].down, 0);
+	ck_assert_int_eq(fabric_set_port(f, d, true), 0);
+	ck_assert(hca_is_up(&f->dev->hca[d]));
+	ck_assert(hca_is_up(&f->dev->hca[e]));
+	store_relaxed(&f->dev->hca[d].path[e], URXE_PORT_DOWN);
+	ck_assert_int_eq(fabric_set_port(f, d, true), 1);
+	ck_assert_uint_eq(path(f, "d/x", "e/x"), URXE_PORT_ACTIVE);
+	fabric_close(f);
+}
+END_TEST
+
+/* Processes take both ends of a link down and up at the same time. */
+START_TEST(both_ends)
+{
+	struct urxe_fabric *f = cluster_open(tree);
+	const uint32_t d = (uint32_t)hca_find(f, "d/x");
+	const uint32_t e = (uint32_t)hca_find(f, "e/x");
+	pid_t pid;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		pid = fork();
+		ck_assert_int_ge(pid, 0);
+		fabric_set_port(f, pid ? d : e, pid);
+		if (!pid)
+			_exit(0);
+		ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+		ck_assert_int_eq(hca_is_up(&f->dev->hca[d]),
+				 hca_is_up(&f->dev->hca[e]));
+		fabric_set_port(f, i % 2 ? d : e, true);
+		ck_assert(hca_is_up(&f->dev->hca[d]));
+		ck_assert(hca_is_up(&f->dev->hca[e]));
+	}
+	fabric_close(f);
+}
+END_TEST
+
+/* A link between two devices that is down at first. */
+START_TEST(down_at_first)
+{
+	struct urxe_fabric *f =
+		cluster_open("[hca a/x]\nlink = b/x down\n[hca b/x]\n");
+
+	ck_assert(!hca_is_up(&f->dev->hca[0]));
+	ck_assert(!hca_is_up(&f->dev->hca[1]));
+	ck_assert(ports_are_initial(f->dev));
+	ck_assert_int_eq(fabric_set_port(f, 1, true), 0);
+	ck_assert(hca_is_up(&f->dev->hca[0]));
+	ck_assert(hca_is_up(&f->dev->hca[1]));
+	ck_assert(!ports_are_initial(f->dev));
+	fabric_close(f);
 }
 END_TEST
 
@@ -248,6 +333,9 @@ int main(void)
 	add(s, hosts);
 	add(s, links);
 	add_loop(s, errors, sizeof(bad) / sizeof(*bad));
+	add(s, killed);
+	add(s, both_ends);
+	add(s, down_at_first);
 	add(s, damage);
 	return run_suite(s);
 }
