@@ -36,36 +36,30 @@ static void print_created(const char *dir)
 }
 
 /*
- * Return the number of the device with that name (NULL: the only one), or -1
+ * The end of a link with that name; NULL: the port of the only device.  False
  * after a message.
  */
-static int choose_device(const struct urxe_fabric *f, const char *name)
+static bool choose_end(const struct urxe_fabric *f, const char *name,
+		       struct urxe_link_end *end)
 {
 	const uint32_t n = dev_hcas(f->dev);
-	char own[64], first[64], last[64];
-	int k;
+	char first[64], last[64];
 
-	if (!name && n == 1)
-		return 0;
-	/* the number of the port may be there, as in urxe1/1 */
-	k = name ? hca_find(f, name) : -1;
-	if (k < 0 && name && strlen(name) > 2 && strlen(name) < sizeof(own) &&
-	    !strcmp(name + strlen(name) - 2, "/1")) {
-		snprintf(own, sizeof(own), "%.*s", (int)strlen(name) - 2, name);
-		k = hca_find(f, own);
-	}
+	*end = (struct urxe_link_end){ .node = 0, .port = 1 };
+	if (name ? link_end_find(f, name, end) : n == 1)
+		return true;
 	node_name(f->dev, 0, first);
 	node_name(f->dev, n - 1, last);
 	if (!name)
 		fail(0,
 		     "the fabric has %u devices; name one of them, such as %s",
 		     n, last);
-	else if (k < 0 && n == 1)
+	else if (n == 1)
 		fail(0, "no device %s; the only device is %s", name, first);
-	else if (k < 0)
+	else
 		fail(0, "no device %s; the devices are %s to %s", name, first,
 		     last);
-	return k;
+	return false;
 }
 
 /* Parse a number that ends at *end.  False: none, or above @most. */
@@ -78,49 +72,6 @@ static bool parse_number(const char *text, uint32_t most, uint32_t *out,
 	n = strtoul(text, end, 0);
 	*out = (uint32_t)n;
 	return isdigit((unsigned char)text[0]) && !errno && n <= most;
-}
-
-/*
- * The switch of "SWITCH" or "SWITCH/PORT", or -1.  *port: 0 for all its ports
- */
-static int find_switch(const struct urxe_fabric *f, const char *word,
-		       uint32_t *port)
-{
-	const char *slash = strchr(word, '/');
-	const size_t n = slash ? (size_t)(slash - word) : strlen(word);
-	char name[64], *end;
-	uint32_t s;
-
-	*port = 0;
-	if (slash && (!parse_number(slash + 1, URXE_SWITCH_PORTS, port, &end) ||
-		      *end || !*port))
-		return -1;
-	for (s = 0; s < dev_switches(f->dev); s++) {
-		node_name(f->dev, NODE_SWITCH(s), name);
-		if (strlen(name) == n && !strncmp(name, word, n))
-			return (int)s;
-	}
-	return -1;
-}
-
-/* Take links of a switch down or up: 1 after a message. */
-static int switch_state(struct urxe_fabric *f, uint32_t s, uint32_t port,
-			bool up, const char *word)
-{
-	const bool all = !port;
-	int ret = -EINVAL;
-
-	if (!all)
-		ret = fabric_set_link(f, s, port, up);
-	for (port = 1; all && port <= URXE_SWITCH_PORTS; port++)
-		if (fabric_set_link(f, s, port, up) >= 0)
-			ret = 0;
-	if (ret < 0)
-		return fail(1, "%s has no link", word);
-	if (ret)
-		printf("the link of %s is already %s\n", word,
-		       up ? "up" : "down");
-	return 0;
 }
 
 /* What urxe port set changes: a bit for each name, and the values. */
@@ -248,32 +199,53 @@ static int port_open(const char *name, struct urxe_fabric **f)
 	return use_fabric(dir, true, f);
 }
 
+/* What is set, in messages: "the port of urxe0", "the link of leaf0/3" */
+static void print_end(const struct urxe_fabric *f,
+		      const struct urxe_link_end *end, char text[96])
+{
+	const bool is_hca = end->node < URXE_MAX_HCA;
+	char own[64];
+
+	node_name(f->dev, end->node, own);
+	if (end->port && !is_hca)
+		snprintf(text, 96, "the link of %s/%u", own, end->port);
+	else
+		snprintf(text, 96, "the %s of %s", is_hca ? "port" : "links",
+			 own);
+}
+
+/* Take a link down or up: 1 after a message. */
+static int set_link(struct urxe_fabric *f, const struct urxe_link_end *end,
+		    bool up)
+{
+	const bool is_hca = end->node < URXE_MAX_HCA;
+	char text[96];
+	int ret = fabric_set_link(f, *end,
+				  up ? FABRIC_LINK_UP : FABRIC_LINK_DOWN);
+
+	print_end(f, end, text);
+	if (ret < 0)
+		return fail(1, "%s: nothing is connected", text);
+	if (ret)
+		printf("%s %s already %s\n", text,
+		       is_hca || end->port ? "is" : "are", up ? "up" : "down");
+	if (is_hca && up &&
+	    load_acquire(&f->dev->hca[end->node].down) & PORT_NO_LINK)
+		return fail(1, "%s is down: nothing is connected", text);
+	return 0;
+}
+
 static int port_state(const char *name, const char *word, const char *device)
 {
-	const bool up = !strcmp(word, "up");
+	struct urxe_link_end end;
 	struct urxe_fabric *f;
-	char own[64];
-	uint32_t port;
-	int k, ret;
+	int ret = port_open(name, &f);
 
-	ret = port_open(name, &f);
 	if (ret)
 		return ret;
-	k = device ? find_switch(f, device, &port) : -1;
-	if (k >= 0) {
-		ret = switch_state(f, (uint32_t)k, port, up, device);
-		fabric_close(f);
-		return ret;
-	}
-	k = choose_device(f, device);
-	ret = k < 0;
-	if (!ret)
-		node_name(f->dev, (uint32_t)k, own);
-	if (!ret && fabric_set_port(f, (uint32_t)k, up))
-		printf("the port of %s is already %s\n", own, word);
-	if (!ret && up && load_acquire(&f->dev->hca[k].down) & PORT_NO_LINK)
-		ret = fail(1, "the port of %s is down: nothing is connected",
-			   own);
+	ret = choose_end(f, device, &end) ?
+		      set_link(f, &end, !strcmp(word, "up")) :
+		      1;
 	fabric_close(f);
 	return ret;
 }
@@ -281,8 +253,9 @@ static int port_state(const char *name, const char *word, const char *device)
 static int port_subnet(const char *name, const char *device, char **words)
 {
 	struct settings s = { 0 };
+	struct urxe_link_end end;
 	struct urxe_fabric *f;
-	int k, ret;
+	int ret;
 
 	for (; *words; words++)
 		if (!parse_setting(*words, &s))
@@ -295,9 +268,10 @@ static int port_subnet(const char *name, const char *device, char **words)
 	ret = port_open(name, &f);
 	if (ret)
 		return ret;
-	k = choose_device(f, device);
-	ret = k < 0;
-	if (!ret && port_set(f, (uint32_t)k, &s))
+	ret = !choose_end(f, device, &end);
+	if (!ret && end.node >= URXE_MAX_HCA)
+		ret = fail(1, "%s is a switch", device);
+	if (!ret && port_set(f, end.node, &s))
 		ret = fail(1, "%s", fabric_why());
 	fabric_close(f);
 	return ret;

@@ -101,6 +101,13 @@ void fabric_close(struct urxe_fabric *f);
  * name of its host, as in alice/mlx5_0; or -1.
  */
 int hca_find(const struct urxe_fabric *f, const char *name);
+/*
+ * The end of a link with that name: a device as for hca_find(), also with /1
+ * after it, a port of a switch, as in leaf0/3, or a switch for all its links.
+ * False: there is none.
+ */
+bool link_end_find(const struct urxe_fabric *f, const char *name,
+		   struct urxe_link_end *end);
 /* Name of a node, as "host/device", "device" or "switch". */
 void node_name(const struct urxe_dev *dev, uint32_t node, char name[64]);
 /* Has that variable of the environment a value? */
@@ -571,19 +578,26 @@ int subnet_set_sm(struct urxe_fabric *f, uint32_t node, uint16_t lid,
 
 /* port.c --------------------------------------------------------------- */
 
+/* FABRIC_LINK_STARTING: its ports are up, but it carries no packets yet */
+enum fabric_link_state {
+	FABRIC_LINK_DOWN,
+	FABRIC_LINK_STARTING,
+	FABRIC_LINK_UP
+};
+
 /*
- * Take the link of the port of device k down or up, for both ends.  While it is
- * down, the ports neither send nor receive.  A change raises IBV_EVENT_PORT_ERR
- * or IBV_EVENT_PORT_ACTIVE in every context of the device.  Returns 1 if the
- * port had that state already.
+ * Set the state of a link, for both ends.  While a device's link is down, its
+ * port neither sends nor receives; a change raises IBV_EVENT_PORT_ERR or
+ * IBV_EVENT_PORT_ACTIVE in every context of the device.  Port 0 of a switch:
+ * all its links.  Returns 1 if all of them had that state already.  -EINVAL:
+ * there is no link.
  */
+int fabric_set_link(struct urxe_fabric *f, struct urxe_link_end e,
+		    enum fabric_link_state state);
+/* The same for the port of device k: FABRIC_LINK_UP or FABRIC_LINK_DOWN. */
 int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up);
-/*
- * The same for the link of a port of switch s, which joins it with a device or
- * another switch.  -EINVAL: there is no link
+/* Set the state of a port (enum urxe_port_state), as a subnet manager sets it.
  */
-int fabric_set_link(struct urxe_fabric *f, uint32_t s, uint32_t port, bool up);
-/* The same for a state (enum urxe_port_state), as a subnet manager sets it. */
 int fabric_set_port_state(struct urxe_fabric *f, uint32_t k, uint32_t state);
 /* Raise a port event (enum ibv_event_type) in every context of device k. */
 void fabric_port_event(struct urxe_fabric *f, uint32_t k, uint32_t event);

@@ -237,6 +237,52 @@ int hca_find(const struct urxe_fabric *f, const char *name)
 	return -1;
 }
 
+/* Cut "/PORT" off the name; 0: there is none. */
+static uint32_t port_cut(char *name)
+{
+	char *slash = strrchr(name, '/');
+	uint32_t port = 0;
+
+	if (!slash || !slash[1] || strlen(slash) > 4 ||
+	    slash[1 + strspn(slash + 1, "0123456789")])
+		return 0;
+	port = (uint32_t)atoi(slash + 1);
+	*slash = '\0';
+	return port;
+}
+
+static int switch_find(const struct urxe_dev *dev, const char *name)
+{
+	uint32_t s;
+
+	for (s = 0; s < dev_switches(dev); s++)
+		if (!strncmp(dev->sw[s].name, name, sizeof(dev->sw[s].name)))
+			return (int)s;
+	return -1;
+}
+
+bool link_end_find(const struct urxe_fabric *f, const char *name,
+		   struct urxe_link_end *end)
+{
+	char own[64];
+	uint32_t port = 1;
+	int k = hca_find(f, name);
+
+	if (k < 0) {
+		snprintf(own, sizeof(own), "%s", name);
+		port = port_cut(own);
+		k = port == 1 ? hca_find(f, own) : -1;
+	}
+	if (k < 0) {
+		k = switch_find(f->dev, own);
+		k = k < 0 ? -1 : (int)NODE_SWITCH(k);
+	}
+	*end = (struct urxe_link_end){ .node = (uint16_t)k,
+				       .port = (uint16_t)port };
+	return k >= 0 && port <= URXE_SWITCH_PORTS &&
+	       (port || !strchr(name, '/'));
+}
+
 int host_set(struct urxe_fabric *f, uint32_t host)
 {
 	const struct urxe_dev *dev = f->dev;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * State of the ports and of the paths between them, and port events.
- * fabric_set_port() is called by urxe port and by fault injection,
- * fabric_port_event() also by fabric_refresh_gids().
+ * fabric_set_link() is called by urxe port, by subnet managers and by fault
+ * injection, fabric_port_event() also by fabric_refresh_gids().
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -86,11 +86,17 @@ static _Atomic uint32_t *end_bits(struct urxe_dev *dev,
 		       NULL;
 }
 
-static bool end_is_down(struct urxe_dev *dev, const struct urxe_link_end *e)
+static bool end_has(struct urxe_dev *dev, const struct urxe_link_end *e,
+		    uint32_t any)
 {
 	_Atomic uint32_t *bits = end_bits(dev, e);
 
-	return bits && load_seq_cst(bits) & (LINK_DOWN | PORT_NO_LINK);
+	return bits && load_seq_cst(bits) & any;
+}
+
+static bool end_is_down(struct urxe_dev *dev, const struct urxe_link_end *e)
+{
+	return end_has(dev, e, LINK_DOWN | PORT_NO_LINK);
 }
 
 /* The nodes that links join form a tree each (union-find). */
@@ -108,14 +114,15 @@ static void ends_join(struct urxe_dev *dev, uint16_t parent[NODES],
 	const struct urxe_link_end here = { .node = (uint16_t)node,
 					    .port = (uint16_t)port };
 	const struct urxe_link_end there = *peer;
+	const uint32_t none = LINK_DOWN | LINK_STARTING | PORT_NO_LINK;
 
-	if (end_bits(dev, &there) && !end_is_down(dev, &here) &&
-	    !end_is_down(dev, &there))
+	if (end_bits(dev, &there) && !end_has(dev, &here, none) &&
+	    !end_has(dev, &there, none))
 		parent[root_of(parent, node)] =
 			(uint16_t)root_of(parent, there.node);
 }
 
-/* Find which nodes are joined by links that are not down. */
+/* Find which nodes are joined by links that carry packets. */
 static void nodes_join(struct urxe_dev *dev, uint16_t parent[NODES])
 {
 	uint32_t k, s, port;
@@ -141,7 +148,9 @@ static uint32_t path_word(const struct urxe_dev *dev, uint16_t parent[NODES],
 	if (load_seq_cst(&a->port_state) != URXE_PORT_ACTIVE ||
 	    load_seq_cst(&b->port_state) != URXE_PORT_ACTIVE)
 		state = URXE_PORT_DOWN;
-	else if (dev->has_links && root_of(parent, k) != root_of(parent, j))
+	else if ((load_seq_cst(&a->down) | load_seq_cst(&b->down)) &
+			 LINK_STARTING ||
+		 (dev->has_links && root_of(parent, k) != root_of(parent, j)))
 		state = URXE_PORT_NOP;
 	return URXE_PATH(state, load_seq_cst(&a->subnet.gen) +
 					load_seq_cst(&b->subnet.gen));
@@ -241,61 +250,103 @@ static void port_follow_link(struct urxe_fabric *f, uint32_t k)
 		 ++tries < PATH_TRIES);
 }
 
+static const struct {
+	uint32_t set, clear;
+} link_bits[] = {
+	[FABRIC_LINK_DOWN] = { LINK_DOWN, LINK_STARTING },
+	[FABRIC_LINK_STARTING] = { LINK_STARTING, LINK_DOWN },
+	[FABRIC_LINK_UP] = { 0, LINK_DOWN | LINK_STARTING },
+};
+
+/* Set the bits of one end, and return what they were. */
+static uint32_t end_set(struct urxe_dev *dev, const struct urxe_link_end *e,
+			enum fabric_link_state state)
+{
+	_Atomic uint32_t *bits = end_bits(dev, e);
+	uint32_t was = 0;
+
+	if (bits) {
+		was = fetch_or_seq_cst(bits, link_bits[state].set);
+		fetch_and_seq_cst(bits, ~link_bits[state].clear);
+	}
+	return was & (LINK_DOWN | LINK_STARTING);
+}
+
 /*
- * Take a link down or up: 1 if it had that state.  All that follows is stored
- * in any case, since a process may have been killed in between.
+ * 1 if the link had that state.  All that follows from it is stored in any
+ * case, since a process may have been killed in between.
  */
 static int link_set(struct urxe_fabric *f, const struct urxe_link_end end[2],
-		    bool up)
+		    enum fabric_link_state state)
 {
-	_Atomic uint32_t *bits;
-	bool was_down = false;
+	const uint32_t was = end_set(f->dev, &end[0], state) |
+			     end_set(f->dev, &end[1], state);
+	const bool up = state != FABRIC_LINK_DOWN;
 	unsigned int i;
 
 	for (i = 0; i < 2; i++) {
-		bits = end_bits(f->dev, &end[i]);
-		if (bits)
-			was_down |= LINK_DOWN &
-				    (up ? fetch_and_seq_cst(bits, ~LINK_DOWN) :
-					  fetch_or_seq_cst(bits, LINK_DOWN));
-	}
-	for (i = 0; i < 2; i++) {
 		if (end[i].node < dev_hcas(f->dev))
 			port_follow_link(f, end[i].node);
-		else if (was_down == up)
+		else if (!(was & LINK_DOWN) != up)
 			switch_port_begin(f->dev, &end[i]);
 	}
 	ports_changed(f->dev);
-	return was_down != up;
+	return was == link_bits[state].set;
+}
+
+/* The other end of a link: 0, or -EINVAL. */
+static int link_peer(const struct urxe_dev *dev, const struct urxe_link_end *e,
+		     struct urxe_link_end *peer)
+{
+	const uint32_t s = (uint32_t)e->node - URXE_MAX_HCA;
+
+	if (e->node < dev_hcas(dev) && e->port == 1) {
+		*peer = dev->hca[e->node].peer;
+		return 0; /* a device's port also exists without links */
+	}
+	if (s >= dev_switches(dev) || !e->port ||
+	    e->port > switch_ports(&dev->sw[s]))
+		return -EINVAL;
+	*peer = dev->sw[s].peer[e->port];
+	return peer->node == NODE_NONE ? -EINVAL : 0;
+}
+
+int fabric_set_link(struct urxe_fabric *f, struct urxe_link_end e,
+		    enum fabric_link_state state)
+{
+	struct urxe_link_end end[2] = { e };
+	int ret;
+
+	if (e.node < URXE_MAX_HCA || e.port) {
+		ret = link_peer(f->dev, &e, &end[1]);
+		return ret ? ret : link_set(f, end, state);
+	}
+	ret = -EINVAL;
+	for (e.port = 1; e.port <= URXE_SWITCH_PORTS; e.port++) {
+		end[0] = e;
+		if (link_peer(f->dev, &e, &end[1]))
+			continue;
+		if (!link_set(f, end, state))
+			ret = 0;
+		else if (ret)
+			ret = 1;
+	}
+	return ret;
 }
 
 int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up)
 {
-	const struct urxe_link_end end[2] = {
-		{ .node = (uint16_t)k, .port = 1 },
-		f->dev->hca[k].peer,
-	};
+	const struct urxe_link_end e = { .node = (uint16_t)k, .port = 1 };
 
-	return link_set(f, end, up);
-}
-
-int fabric_set_link(struct urxe_fabric *f, uint32_t s, uint32_t port, bool up)
-{
-	struct urxe_link_end end[2] = { { .node = (uint16_t)NODE_SWITCH(s),
-					  .port = (uint16_t)port } };
-
-	if (s >= dev_switches(f->dev) || !port ||
-	    port > switch_ports(&f->dev->sw[s]))
-		return -EINVAL;
-	end[1] = f->dev->sw[s].peer[port];
-	return end[1].node == NODE_NONE ? -EINVAL : link_set(f, end, up);
+	return fabric_set_link(f, e, up ? FABRIC_LINK_UP : FABRIC_LINK_DOWN);
 }
 
 static bool link_is_initial(const _Atomic uint32_t *down)
 {
 	const uint32_t bits = load_acquire(down);
 
-	return !(bits & LINK_DOWN) == !(bits & LINK_DOWN_FIRST);
+	return !(bits & LINK_DOWN) == !(bits & LINK_DOWN_FIRST) &&
+	       !(bits & LINK_STARTING);
 }
 
 bool ports_are_initial(const struct urxe_dev *dev)

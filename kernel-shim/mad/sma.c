@@ -335,9 +335,14 @@ static uint16_t set_addresses(struct smp *s, const uint8_t *in)
 /* Take the link of a port down or up.  -EINVAL: it has none */
 static int link_set(const struct smp *s, uint32_t port, bool up)
 {
-	return node_is_switch(s->node) ?
-		       fabric_set_link(s->f, s->node - URXE_MAX_HCA, port, up) :
-		       fabric_set_port(s->f, s->node, up);
+	const bool is_switch = node_is_switch(s->node);
+	const struct urxe_link_end e = { .node = (uint16_t)s->node,
+					 .port = is_switch ? (uint16_t)port :
+							     1 };
+
+	if (!e.port)
+		return -EINVAL;
+	return fabric_set_link(s->f, e, up ? FABRIC_LINK_UP : FABRIC_LINK_DOWN);
 }
 
 /* The state of a port: INIT to ARMED to ACTIVE, and any to DOWN (IB 14.3.6) */

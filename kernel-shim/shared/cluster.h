@@ -42,12 +42,14 @@ struct urxe_host {
 #define URXE_MFT_POSITIONS (URXE_SWITCH_PORTS / 16) /* 16 ports each */
 
 /*
- * The state of a link has a bit at each end, in urxe_hca.down and
- * urxe_switch.down.  The link is down if either has LINK_DOWN.
- * LINK_DOWN_FIRST: it was down when the fabric was created.
+ * The state of a link has bits at each end, in urxe_hca.down and
+ * urxe_switch.down.  The link is down if either has LINK_DOWN.  If either has
+ * LINK_STARTING, it is up, but carries no packets yet.  LINK_DOWN_FIRST: it was
+ * down when the fabric was created.
  */
 #define LINK_DOWN 1u
 #define LINK_DOWN_FIRST 2u
+#define LINK_STARTING 8u
 
 struct urxe_switch {
 	char name[32];

@@ -292,7 +292,7 @@ enum urxe_counter {
 struct urxe_hca {
 	alignas(URXE_LINE) uint64_t node_guid; /* host order */
 	_Atomic uint32_t port_state; /* enum urxe_port_state */
-	_Atomic uint32_t down; /* LINK_DOWN, PORT_NO_LINK */
+	_Atomic uint32_t down; /* LINK_*, PORT_NO_LINK */
 	_Atomic uint32_t gid_gen; /* incremented by each change of gid[] */
 	/* the following are constant, up to subnet */
 	uint32_t infiniband; /* 1: InfiniBand, 0: Ethernet */

@@ -123,6 +123,16 @@ static const char tree[] =
 	"[hca c/x]\nlink = leaf1\n[hca c/alone]\n"
 	"[hca d/x]\nlink = e/x\n[hca e/x]\n";
 
+/* -EINVAL: nothing has that name, or it has no link */
+static int set_link(struct urxe_fabric *f, const char *name,
+		    enum fabric_link_state state)
+{
+	struct urxe_link_end end;
+
+	return link_end_find(f, name, &end) ? fabric_set_link(f, end, state) :
+					      -EINVAL;
+}
+
 START_TEST(links)
 {
 	struct urxe_fabric *f = cluster_open(tree);
@@ -136,16 +146,16 @@ START_TEST(links)
 	ck_assert_uint_eq(path(f, "d/x", "e/x"), URXE_PORT_ACTIVE);
 	ck_assert(ports_are_initial(f->dev));
 	/* spine0 has the only link that is up */
-	ck_assert_int_eq(fabric_set_link(f, 2, 1, false), 0);
-	ck_assert_int_eq(fabric_set_link(f, 2, 1, false), 1);
+	ck_assert_int_eq(set_link(f, "spine0/1", FABRIC_LINK_DOWN), 0);
+	ck_assert_int_eq(set_link(f, "spine0/1", FABRIC_LINK_DOWN), 1);
 	ck_assert_uint_eq(path(f, "a/x", "b/x"), URXE_PORT_NOP);
 	ck_assert_uint_eq(path(f, "c/x", "b/x"), URXE_PORT_ACTIVE);
 	ck_assert(!ports_are_initial(f->dev));
 	/* the link of leaf1 to spine1, which is down at first */
-	ck_assert_int_eq(fabric_set_link(f, 1, 2, true), 0);
+	ck_assert_int_eq(set_link(f, "leaf1/2", FABRIC_LINK_UP), 0);
 	ck_assert_uint_eq(path(f, "a/x", "b/x"), URXE_PORT_ACTIVE);
-	ck_assert_int_eq(fabric_set_link(f, 2, 3, false), -EINVAL);
-	ck_assert_int_eq(fabric_set_link(f, 9, 1, false), -EINVAL);
+	ck_assert_int_eq(set_link(f, "spine0/3", FABRIC_LINK_DOWN), -EINVAL);
+	ck_assert_int_eq(set_link(f, "spine9/1", FABRIC_LINK_DOWN), -EINVAL);
 	/* either end takes a link down and up, for both */
 	ck_assert_int_eq(fabric_set_port(f, (uint32_t)d, false), 0);
 	ck_assert(!hca_is_up(&f->dev->hca[d]));
@@ -154,12 +164,70 @@ START_TEST(links)
 	ck_assert_int_eq(fabric_set_port(f, (uint32_t)e, true), 0);
 	ck_assert(hca_is_up(&f->dev->hca[d]));
 	ck_assert(hca_is_up(&f->dev->hca[e]));
-	ck_assert_int_eq(fabric_set_link(f, 0, 7, false), 0);
+	ck_assert_int_eq(set_link(f, "leaf0/7", FABRIC_LINK_DOWN), 0);
 	ck_assert(!hca_is_up(&f->dev->hca[0]));
 	ck_assert_int_eq(fabric_set_port(f, 0, false), 1);
 	ck_assert_int_eq(fabric_set_port(f, 0, true), 0);
 	ck_assert(hca_is_up(&f->dev->hca[0]));
-	ck_assert_int_eq(fabric_set_link(f, 0, 7, true), 1);
+	ck_assert_int_eq(set_link(f, "leaf0/7", FABRIC_LINK_UP), 1);
+	fabric_close(f);
+}
+END_TEST
+
+/* Names of the ends of links, and all links of a switch. */
+START_TEST(link_names)
+{
+	static const char *const invalid[] = {
+		"",	   "/",	       "a",	 "a/",	     "a/x/2",
+		"a/x/",	   "leaf0/0",  "leaf0/", "leaf0/65", "leaf0/9999",
+		"leaf0/x", "leaf0/-1", "leaf",	 "spine1/3", "alone/2",
+	};
+	struct urxe_fabric *f = cluster_open(tree);
+	unsigned int i;
+
+	for (i = 0; i < sizeof(invalid) / sizeof(*invalid); i++)
+		ck_assert_msg(set_link(f, invalid[i], FABRIC_LINK_DOWN) ==
+				      -EINVAL,
+			      "%s", invalid[i]);
+	ck_assert(ports_are_initial(f->dev));
+	ck_assert_int_eq(set_link(f, "x/1", FABRIC_LINK_DOWN), 0);
+	ck_assert_int_eq(set_link(f, "a/x/1", FABRIC_LINK_DOWN), 1);
+	ck_assert_int_eq(set_link(f, "a/x", FABRIC_LINK_UP), 0);
+	ck_assert_int_eq(set_link(f, "leaf1", FABRIC_LINK_DOWN), 0);
+	ck_assert_int_eq(set_link(f, "leaf1", FABRIC_LINK_DOWN), 1);
+	ck_assert(!hca_is_up(&f->dev->hca[hca_find(f, "b/x")]));
+	ck_assert(!hca_is_up(&f->dev->hca[hca_find(f, "c/x")]));
+	ck_assert(hca_is_up(&f->dev->hca[0]));
+	ck_assert_int_eq(set_link(f, "leaf1", FABRIC_LINK_UP), 0);
+	fabric_close(f);
+}
+END_TEST
+
+/* A link that starts is up and carries no packets. */
+START_TEST(starting)
+{
+	struct urxe_fabric *f = cluster_open(tree);
+
+	ck_assert_int_eq(set_link(f, "a/x", FABRIC_LINK_STARTING), 0);
+	ck_assert(hca_is_up(&f->dev->hca[0]));
+	ck_assert_uint_eq(path(f, "a/x", "b/x"), URXE_PORT_NOP);
+	ck_assert_uint_eq(path(f, "a/x", "a/x"), URXE_PORT_NOP);
+	ck_assert_int_eq(set_link(f, "leaf0/7", FABRIC_LINK_STARTING), 1);
+	ck_assert_int_eq(set_link(f, "leaf0/7", FABRIC_LINK_DOWN), 0);
+	ck_assert(!hca_is_up(&f->dev->hca[0]));
+	ck_assert_int_eq(set_link(f, "leaf0/7", FABRIC_LINK_STARTING), 0);
+	ck_assert(hca_is_up(&f->dev->hca[0]));
+	ck_assert_uint_eq(path(f, "a/x", "b/x"), URXE_PORT_NOP);
+	ck_assert_int_eq(set_link(f, "a/x", FABRIC_LINK_UP), 0);
+	ck_assert_uint_eq(path(f, "a/x", "b/x"), URXE_PORT_ACTIVE);
+	/* a link between switches */
+	ck_assert_int_eq(set_link(f, "spine0", FABRIC_LINK_STARTING), 0);
+	ck_assert_uint_eq(path(f, "a/x", "b/x"), URXE_PORT_NOP);
+	ck_assert_uint_eq(path(f, "b/x", "c/x"), URXE_PORT_ACTIVE);
+	ck_assert(!ports_are_initial(f->dev));
+	ck_assert_int_eq(set_link(f, "spine0", FABRIC_LINK_UP), 0);
+	ck_assert_uint_eq(path(f, "a/x", "b/x"), URXE_PORT_ACTIVE);
+	ck_assert(ports_are_initial(f->dev));
 	fabric_close(f);
 }
 END_TEST
@@ -317,8 +385,8 @@ START_TEST(damage)
 	dev->hca[0].peer.node = 1023;
 	dev->switches = 5000;
 	fabric_set_port(f, 1, false);
-	fabric_set_link(f, 1, 1, false);
-	fabric_set_link(f, 0, 60, false);
+	set_link(f, "leaf1/1", FABRIC_LINK_DOWN);
+	set_link(f, "leaf0/60", FABRIC_LINK_DOWN);
 	dev->hca[1].host = 99999;
 	hca_find(f, "a/x");
 	fabric_close(f);
@@ -332,6 +400,8 @@ int main(void)
 	add(s, values);
 	add(s, hosts);
 	add(s, links);
+	add(s, link_names);
+	add(s, starting);
 	add_loop(s, errors, sizeof(bad) / sizeof(*bad));
 	add(s, killed);
 	add(s, both_ends);
