@@ -64,7 +64,11 @@ bool fault_rule_matches(const struct fault_rule *r,
 	return (!r->one_qp || r->qpn == s->qpn) &&
 	       (!r->types || r->types & s->type) &&
 	       (!r->ops || r->ops & s->op) &&
-	       (!r->one_wr_id || (s->has_wr_id && r->wr_id == s->wr_id));
+	       (!r->one_wr_id || (s->has_wr_id && r->wr_id == s->wr_id)) &&
+	       (!*r->host ||
+		(s->host && !strncmp(r->host, s->host, sizeof(r->host)))) &&
+	       (!*r->device || (s->device && !strncmp(r->device, s->device,
+						      sizeof(r->device))));
 }
 
 /* Decide whether the rule strikes its match number @nth, from 1. */
@@ -89,12 +93,6 @@ static bool fault_counts(const struct faults *f, struct fault_rule *r,
 	return fault_is_due(f, r, fetch_add_relaxed(&r->seen, 1) + 1);
 }
 
-void fault_count_strike(const struct faults *f, const struct fault_rule *r)
-{
-	if (f->tally)
-		fetch_add_relaxed(&f->tally[r->index].struck, 1);
-}
-
 /* Count a strike.  False: the limit `times` is reached. */
 static bool fault_rule_count(const struct faults *f, struct fault_rule *r)
 {
@@ -104,7 +102,8 @@ static bool fault_rule_count(const struct faults *f, struct fault_rule *r)
 		if (struck >= r->times)
 			return false;
 	} while (!cas_relaxed(&r->struck, &struck, struck + 1));
-	fault_count_strike(f, r);
+	if (f->tally)
+		fetch_add_relaxed(&f->tally[r->index].struck, 1);
 	return true;
 }
 
@@ -112,6 +111,20 @@ bool fault_rule_strikes(const struct faults *f, struct fault_rule *r,
 			const struct fault_subject *s)
 {
 	return fault_counts(f, r, s) && fault_rule_count(f, r);
+}
+
+bool fault_rule_has_turn(const struct fault_rule *r)
+{
+	return load_relaxed(&r->struck) < r->times &&
+	       (r->times > 1 || !load_relaxed(&r->seen));
+}
+
+bool fault_turn_strikes(const struct faults *f, struct fault_rule *r,
+			bool matches)
+{
+	const uint64_t nth = fetch_add_relaxed(&r->seen, 1) + 1;
+
+	return matches && fault_is_due(f, r, nth) && fault_rule_count(f, r);
 }
 
 static bool rule_is_of(const struct fault_rule *r, enum fault_what what,

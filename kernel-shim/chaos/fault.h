@@ -64,7 +64,7 @@ enum fault_effect {
 	FAULT_ERRNO, /* value: errno */
 	FAULT_STATUS, /* value: enum ibv_wc_status */
 	FAULT_EVENT, /* value: enum ibv_event_type */
-	FAULT_DOWN, /* of the port; value: ms; 0: until it is set up again */
+	FAULT_DOWN, /* of a link; value: ms; 0: until it is set up again */
 	FAULT_UP,
 	FAULT_KILL,
 	FAULT_STOP,
@@ -98,17 +98,20 @@ struct fault_rule {
 	uint64_t calls[FAULT_WORDS]; /* bits of enum fault_call */
 	/* what matches: */
 	char prog[64]; /* "": any program */
+	char host[32], device[16]; /* "": any */
 	bool one_qp, one_wr_id;
 	uint32_t qpn, types, ops; /* types, ops: bits; 0: any */
 	uint64_t wr_id;
 	/* which match: */
 	enum fault_at at;
-	uint64_t ms;
+	uint64_t ms; /* time of the first turn, and between turns */
 	uint64_t nth, every; /* 0: not set */
 	uint64_t times; /* limit; UINT64_MAX: none */
 	uint64_t probability; /* probability * 2^32 */
 	enum fault_effect effect;
 	uint32_t value;
+	char link[64]; /* name of an end of the link; "": that of the port */
+	uint32_t ready; /* ms from PORT_ACTIVE until packets pass */
 	/* numbers of matches and of strikes in this process */
 	_Atomic uint64_t seen, struck;
 };
@@ -127,6 +130,9 @@ struct fault_subject {
 	uint32_t op; /* FAULT_OP; 0: none */
 	bool has_wr_id;
 	uint64_t wr_id;
+	/* names, in the arrays of struct urxe_host and urxe_hca; NULL: unknown
+	 */
+	const char *host, *device;
 };
 
 /*
@@ -167,10 +173,12 @@ const struct fault_rule *fault_of_packet(struct faults *f,
 bool fault_rule_strikes(const struct faults *f, struct fault_rule *r,
 			const struct fault_subject *s);
 /*
- * Count a strike in the tally file.  fault_rule_strikes() does so itself; this
- * is for rules that are triggered by time (ms=).
+ * For a rule with ms=, which has a turn every ms: can it strike again, and
+ * does it strike in this turn, which is counted?  Not if it does not match.
  */
-void fault_count_strike(const struct faults *f, const struct fault_rule *r);
+bool fault_rule_has_turn(const struct fault_rule *r);
+bool fault_turn_strikes(const struct faults *f, struct fault_rule *r,
+			bool matches);
 /* Return true if @s matches the rule.  Nothing is counted. */
 bool fault_rule_matches(const struct fault_rule *r,
 			const struct fault_subject *s);

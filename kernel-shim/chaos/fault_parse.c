@@ -171,11 +171,42 @@ static bool key_ops(struct fault_rule *r, struct word list)
 	return true;
 }
 
+/* Store a name, in a zeroed array. */
+static bool word_name(struct word w, char *name, size_t room)
+{
+	if (!w.len || w.len >= room)
+		return false;
+	memcpy(name, w.text, w.len);
+	return true;
+}
+
 static bool key_prog(struct fault_rule *r, struct word w)
 {
-	if (!w.len || w.len >= sizeof(r->prog))
+	return word_name(w, r->prog, sizeof(r->prog));
+}
+
+static bool key_host(struct fault_rule *r, struct word w)
+{
+	return word_name(w, r->host, sizeof(r->host));
+}
+
+static bool key_dev(struct fault_rule *r, struct word w)
+{
+	return word_name(w, r->device, sizeof(r->device));
+}
+
+static bool key_link(struct fault_rule *r, struct word w)
+{
+	return word_name(w, r->link, sizeof(r->link));
+}
+
+static bool key_ready(struct fault_rule *r, struct word w)
+{
+	uint64_t n;
+
+	if (!word_number(w, 3600000, &n) || !n)
 		return false;
-	memcpy(r->prog, w.text, w.len);
+	r->ready = (uint32_t)n;
 	return true;
 }
 
@@ -263,7 +294,11 @@ static const struct key {
 	const char *wants; /* error message for an invalid value */
 } keys[] = {
 	{ "at", key_at, EVENTS, "at= must be post, recv or completion" },
+	{ "dev", key_dev, ~OF(PACKET), "dev= must be the name of a device" },
 	{ "every", key_every, ~0u, "every= must be a number, 1 or more" },
+	{ "host", key_host, ~OF(PACKET), "host= must be the name of a host" },
+	{ "link", key_link, OF(PORT),
+	  "link= must be a device, a switch, or a port of a switch" },
 	{ "ms", key_ms, EVENTS, "ms= must be a number of milliseconds" },
 	{ "nth", key_nth, ~0u, "nth= must be a number, 1 or more" },
 	{ "op", key_ops, EVENTS | OF(WR),
@@ -274,6 +309,7 @@ static const struct key {
 	{ "p", key_p, ~0u, "p= must be a number from 0 to 1" },
 	{ "prog", key_prog, ~0u, "prog= must be the name of a program" },
 	{ "qp", key_qp, ~0u, "qp= must be a QP number" },
+	{ "ready", key_ready, OF(PORT), "ready= must be 1 to 3600000 (ms)" },
 	{ "times", key_times, ~0u, "times= must be a number, 1 or more" },
 	{ "type", key_type, ~0u,
 	  "type= must be RC, UC, UD, XRC_SEND or XRC_RECV" },
@@ -296,8 +332,9 @@ static bool parse_key(struct parse *p)
 	near_begin(p, name);
 	for (i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		nearest_try(&p->near, keys[i].name);
-	return refuse(p, "unknown key; valid are prog, qp, type, op, wr_id, "
-			 "nth, every, p, times, at and ms");
+	return refuse(p, "unknown key; valid are prog, host, dev, link, qp, "
+			 "type, op, wr_id, nth, every, p, times, at, ms and "
+			 "ready");
 }
 
 /* ------------------------------------------------------- effects */
@@ -507,6 +544,44 @@ static bool calls_have_qp(const struct fault_rule *r)
 	return false;
 }
 
+/* The same for a rule with ms=. */
+static bool parse_check_ms(struct parse *p)
+{
+	struct fault_rule *r = p->r;
+	bool chance = r->probability != 1ull << 32;
+
+	if (r->nth || r->every)
+		return refuse(p, "ms= cannot be combined with nth= or every=");
+	if (!r->ms && (chance || r->times != UINT64_MAX))
+		return refuse(p, "ms= must be 1 or more for p= and times=");
+	if (r->effect == FAULT_SLEEP)
+		return refuse(p, "ms= cannot be combined with SLEEP, which "
+				 "delays a call");
+	if (r->one_wr_id || r->ops)
+		return refuse(p, "ms= cannot be combined with op= or wr_id=");
+	if ((r->one_qp || r->types) && r->what != FAULT_QP)
+		return refuse(p, "ms= with qp= or type= requires a qp rule");
+	if (!chance && r->times == UINT64_MAX)
+		r->times = 1;
+	return true;
+}
+
+/* The same for the keys about devices and links. */
+static bool parse_check_link(struct parse *p)
+{
+	const struct fault_rule *r = p->r;
+
+	if (*r->device && r->what == FAULT_CALL &&
+	    !calls_within(r, 0, FAULT_rdma_accept - 1))
+		return refuse(p, "dev= cannot be combined with calls of "
+				 "rdma_cm");
+	if (*r->link && r->effect == FAULT_EVENT)
+		return refuse(p, "link= requires DOWN or UP");
+	if (r->ready && (r->effect != FAULT_DOWN || !r->value))
+		return refuse(p, "ready= requires DOWN=MS");
+	return true;
+}
+
 /*
  * Check that keys and effect can be combined, and set the default of times.
  * p->word is the whole rule.
@@ -523,18 +598,12 @@ static bool parse_check(struct parse *p)
 	if (r->what == FAULT_CALL && one && !calls_have_qp(r))
 		return refuse(p, "qp= and type= need verbs whose first "
 				 "argument is a QP");
-	if (r->at == FAULT_AT_MS && (whens || r->times != UINT64_MAX))
-		return refuse(p, "ms= cannot be combined with nth=, every=, "
-				 "p= or times=");
-	if (r->at == FAULT_AT_MS && r->effect == FAULT_SLEEP)
-		return refuse(p, "ms= cannot be combined with SLEEP, which "
-				 "delays a call");
-	if (r->at == FAULT_AT_MS && (r->one_wr_id || r->ops))
-		return refuse(p, "ms= cannot be combined with op= or wr_id=");
+	if (!parse_check_link(p))
+		return false;
+	if (event && r->at == FAULT_AT_MS)
+		return parse_check_ms(p);
 	if (r->at != FAULT_AT_POST && event && r->ops)
 		return refuse(p, "op= requires at=post");
-	if (event && r->at == FAULT_AT_MS && one && r->what != FAULT_QP)
-		return refuse(p, "ms= with qp= or type= requires a qp rule");
 	if (r->what == FAULT_SRQ &&
 	    (r->at == FAULT_AT_POST || r->at == FAULT_AT_COMPLETION))
 		return refuse(p, "an srq rule counts receives: use at=recv");

@@ -279,6 +279,7 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 {
 	int ret, saved = errno;
 	struct urxe_vcontext *v;
+	struct urxe_fabric *f;
 	const struct pabi_ops *ops = interposers_ops();
 	struct pabi_ops own;
 	void *core;
@@ -305,6 +306,9 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 	ret = context_attach(&v->ctx, cmd_fd);
 	if (ret)
 		goto err_uninit;
+	ret = interposers_open(&v->ctx);
+	if (ret)
+		goto err_close;
 	v->ibv->num_comp_vectors = (int)profile_limit(&v->ctx, comp_vectors);
 	own = *ops;
 	profile_ops(&v->ctx, &own);
@@ -319,10 +323,15 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 	errno = saved;
 	return core;
 
+err_close:
+	f = v->ctx.fabric;
+	context_close(&v->ctx);
+	fabric_put(f);
 err_uninit:
 	pabi.uninit_context(core);
 	free(v);
-	return open_fail(device, ret);
+	return ret > 0 ? urxe_fail(-ret, "opening the device") :
+			 open_fail(device, ret);
 }
 
 void *urxe_import_context(struct ibv_device *device, int cmd_fd)

@@ -21,6 +21,11 @@ extern const struct pabi_ops urxe_ops;
  */
 const struct pabi_ops *interposers_ops(void);
 struct urxe_context;
+/*
+ * Let the interposers refuse @ctx, which is about to be opened: an errno value
+ * that a rule injects, or -errno with fabric_why(); else 0.
+ */
+int interposers_open(const struct urxe_context *ctx);
 /* Notify the interposers that @ctx was opened. */
 void interposers_opened(struct urxe_context *ctx);
 /* Notify them that @ctx is about to be closed. */

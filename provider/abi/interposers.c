@@ -64,24 +64,25 @@ static const struct pabi_ops *interposers_refuse(const char *variable,
 
 const struct pabi_ops *interposers_ops(void)
 {
-	struct faults *f = faults_of_process();
-	int err;
-
 	if (!adversary_of_process())
 		return interposers_refuse("URXE_ADVERSARY", adversary_why());
-	if (!f)
+	if (!faults_of_process())
 		return interposers_refuse("URXE_FAULTS", faults_why());
 	if (*wire_why())
 		return interposers_refuse("URXE_WIRE", wire_why());
-	err = f->n ? fault_open(f) : 0;
-	if (err)
-		return urxe_fail(-err, "opening the device");
 	pthread_once(&once, interposers_install);
 	if (refused)
 		return urxe_fail(
 			refused,
 			"opening the device with URXE_CHECK or URXE_TRACE");
 	return &entered;
+}
+
+int interposers_open(const struct urxe_context *ctx)
+{
+	struct faults *f = faults_of_process();
+
+	return f && f->n ? fault_open(f, ctx) : 0;
 }
 
 void interposers_opened(struct urxe_context *ctx)

@@ -8,8 +8,9 @@
  *	fault_wr.c	WRs of a send queue that end with an error status
  *	fault_watch.c	counts posts, receives and completions, and calls
  *			fault_strike() when a rule applies
- *	fault_event.c	the effect: events, port state, signals; and the
- *			thread that serves rules with ms=
+ *	fault_event.c	the effect: events, signals; and the thread that
+ *			serves rules with ms=
+ *	fault_link.c	links that are taken down and set up again
  *
  * abi/interposers.c calls the first three functions below: fault_wrap() once in
  * a process, before the first device is opened, the others for each context.
@@ -26,8 +27,11 @@
  * process.
  */
 void fault_wrap(struct pabi_ops *ops, struct faults *f);
-/* Return the errno value with which opening the device is to fail, or 0. */
-int fault_open(struct faults *f);
+/*
+ * Return the errno value with which a rule has opening @ctx fail, or 0.
+ * -EINVAL, with fabric_why(): its fabric has no link that a rule names.
+ */
+int fault_open(struct faults *f, const struct urxe_context *ctx);
 /*
  * Register @ctx, which was just opened, for rules with ms= and for events of
  * the port and the device. The first call starts the clock of ms=.
@@ -72,8 +76,23 @@ bool fault_device_is_dead(void);
  */
 void fault_closing(struct urxe_context *ctx);
 
+/* The names of @ctx. Both arrays are of shared memory, and constant. */
+static inline struct fault_subject
+fault_subject_ctx(const struct urxe_context *ctx)
+{
+	const struct urxe_dev *dev = ctx->fabric->dev;
+
+	return (struct fault_subject){
+		.host = dev->host[ctx->hca->host % URXE_MAX_HOST].name,
+		.device = ctx->hca->name,
+	};
+}
+
 static inline struct fault_subject fault_subject_qp(const struct urxe_qp *qp)
 {
-	return (struct fault_subject){ .qpn = qp->qpn,
-				       .type = FAULT_TYPE(qp->type) };
+	struct fault_subject s = fault_subject_ctx(qp->ctx);
+
+	s.qpn = qp->qpn;
+	s.type = FAULT_TYPE(qp->type);
+	return s;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Effects of fault rules on objects, the port and the process; and the thread
- * that serves rules with ms= and sets a port up again after DOWN=ms.
+ * Effects of fault rules on objects, contexts and the process; and the thread
+ * that serves rules with ms= and sets links up again after DOWN=ms.
  *
  * An event is raised together with the state that it announces: the QP is in
  * ERR and flushed, the CQ takes no more completions, after DEVICE_FATAL verbs
  * fail with EIO.
  *
- * `lock` protects the list of contexts and the timer state. It is taken
- * before ctx->lock and qp->lock.
+ * `lock` protects the list of contexts, the timer state and fault_link.c. It is
+ * taken before ctx->lock and qp->lock.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -26,6 +26,7 @@
 #include "engine/qp/srq.h"
 #include "engine/qp/why.h"
 #include "fault.h"
+#include "fault_link.h"
 
 #define CONTEXTS 64 /* contexts that the list has room for */
 #define NS_PER_MS 1000000ull
@@ -37,12 +38,7 @@ static struct {
 	struct urxe_context *contexts[CONTEXTS];
 	struct faults *faults;
 	uint64_t opened_at; /* time of the first open; 0: none yet */
-	bool done[FAULT_RULES]; /* rules with ms= that have struck */
 	bool running; /* fault_keep_time() has a thread */
-	/* a DOWN=ms took ports of this fabric down; or NULL */
-	struct urxe_fabric *down;
-	/* when each device's port comes up; UINT64_MAX: it is not down */
-	uint64_t up_at[URXE_MAX_HCA];
 	/* not protected: */
 	_Atomic bool dead;
 } timed = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -157,9 +153,7 @@ static void context_event(struct urxe_context *ctx, enum ibv_event_type type)
 			 type);
 }
 
-/* ------------------------------------------------------- the port */
-
-/* The caller holds `lock`; the destructor takes it itself. */
+/* ------------------------------------------------------- time */
 
 static void *fault_keep_time(void *arg);
 
@@ -179,71 +173,16 @@ static bool time_is_kept(void)
 	return timed.running;
 }
 
-static void ports_forget(void)
-{
-	uint32_t k;
-
-	timed.down = NULL;
-	for (k = 0; k < URXE_MAX_HCA; k++)
-		timed.up_at[k] = UINT64_MAX;
-}
-
-/* Return the device whose port comes up first, if there is one. */
-static uint32_t port_first(void)
-{
-	uint32_t k, first = 0;
-
-	for (k = 1; k < URXE_MAX_HCA; k++)
-		if (timed.up_at[k] < timed.up_at[first])
-			first = k;
-	return first;
-}
-
-static void port_up(uint32_t k)
-{
-	if (timed.down && timed.up_at[k] != UINT64_MAX)
-		fabric_set_port(timed.down, k, true);
-	timed.up_at[k] = UINT64_MAX;
-	if (timed.up_at[port_first()] == UINT64_MAX)
-		ports_forget();
-}
-
-static void ports_up(void)
-{
-	uint32_t k;
-
-	for (k = 0; k < URXE_MAX_HCA; k++)
-		port_up(k);
-}
-
-static void port_down(struct urxe_context *ctx, uint32_t ms)
-{
-	const uint64_t until = clock_now() + ms * NS_PER_MS;
-	uint64_t *at = &timed.up_at[ctx->device];
-
-	fabric_set_port(ctx->fabric, ctx->device, false);
-	if (!ms)
-		return;
-	if (timed.down != ctx->fabric) /* DOWN of another fabric: end it */
-		ports_up();
-	timed.down = ctx->fabric;
-	if (*at != UINT64_MAX && until <= *at)
-		return; /* an earlier rule ends later */
-	*at = until;
-	if (!time_is_kept())
-		port_up(ctx->device);
-}
-
 /*
- * Set the ports up at exit, so that a program that ends before the time of
+ * Set the links up at exit, so that a program that ends before the time of
  * DOWN=ms has passed does not leave them down. If another thread holds `lock`,
- * the port stays as it is.
+ * they stay as they are.
  */
 __attribute__((destructor)) static void fault_port_at_exit(void)
 {
 	if (pthread_mutex_trylock(&timed.lock))
 		return;
-	ports_up();
+	fault_links_up();
 	pthread_mutex_unlock(&timed.lock);
 	/*
 	 * Prevent a tail call: ThreadSanitizer ignores calls from this
@@ -314,7 +253,7 @@ static void fault_raise(const struct fault_rule *r,
 	}
 }
 
-/* Return whether @r affects all contexts of the process or its port. */
+/* Return whether @r affects all contexts of the process or a link. */
 static bool rule_is_wide(const struct fault_rule *r)
 {
 	return r->what == FAULT_PORT || r->what == FAULT_DEVICE;
@@ -333,12 +272,11 @@ static void rule_strike(const struct fault_rule *r,
 		fault_raise(r, at);
 		break;
 	case FAULT_DOWN:
-		port_down(at->ctx, r->value);
+		if (fault_link_down(r, at->ctx) && !time_is_kept())
+			fault_links_up();
 		break;
 	case FAULT_UP:
-		if (timed.down == at->ctx->fabric)
-			timed.up_at[at->ctx->device] = UINT64_MAX;
-		fabric_set_port(at->ctx->fabric, at->ctx->device, true);
+		fault_link_up(r, at->ctx);
 		break;
 	case FAULT_KILL:
 		kill(getpid(), SIGKILL);
@@ -366,33 +304,52 @@ void fault_strike(const struct fault_rule *r, const struct fault_place *at)
 /* ------------------------------------------------------- rules with ms= */
 
 /*
- * Return the time at which rule @i is to strike, or UINT64_MAX for never. The
- * caller holds `lock`.
+ * Return the time of the next turn of rule @i, or UINT64_MAX if it has none.
+ * The caller holds `lock`.
  */
 static uint64_t rule_at(unsigned int i)
 {
 	const struct fault_rule *r = &timed.faults->rule[i];
 
-	return r->what < FAULT_QP || r->at != FAULT_AT_MS || timed.done[i] ?
+	return r->what < FAULT_QP || r->at != FAULT_AT_MS ||
+			       !fault_rule_has_turn(r) ?
 		       UINT64_MAX :
-		       timed.opened_at + r->ms * NS_PER_MS;
+		       timed.opened_at +
+			       (load_relaxed(&r->seen) + 1) * r->ms * NS_PER_MS;
+}
+
+/* Does @r apply to @ctx? Its qp= and type= are for QPs (qps_event()). */
+static bool rule_has_context(const struct fault_rule *r,
+			     const struct urxe_context *ctx)
+{
+	struct fault_subject s = fault_subject_ctx(ctx);
+
+	s.qpn = r->qpn;
+	s.type = r->types;
+	return fault_rule_matches(r, &s);
 }
 
 /*
- * Carry out a rule with ms=: events of objects in each context of the
- * process, other effects once. The caller holds `lock`, so that the contexts
- * stay.
+ * Take the turn of a rule with ms=. If it strikes: events of objects in each
+ * context of the process, other effects once. The caller holds `lock`, so that
+ * the contexts stay.
  */
-static void rule_strike_all(const struct fault_rule *r)
+static void rule_take_turn(struct fault_rule *r)
 {
 	struct fault_place at = { 0 };
+	bool has[CONTEXTS], any = false;
 	unsigned int i;
 
 	for (i = 0; i < CONTEXTS; i++) {
-		if (!timed.contexts[i])
+		has[i] = timed.contexts[i] &&
+			 rule_has_context(r, timed.contexts[i]);
+		any |= has[i];
+	}
+	if (!fault_turn_strikes(timed.faults, r, any))
+		return;
+	for (i = 0; i < CONTEXTS; i++) {
+		if (!has[i])
 			continue;
-		if (!at.ctx)
-			fault_count_strike(timed.faults, r);
 		at.ctx = timed.contexts[i];
 		rule_strike(r, &at);
 		if (r->effect != FAULT_EVENT || rule_is_wide(r))
@@ -411,7 +368,7 @@ static void fault_wait(uint64_t until)
 		pthread_cond_timedwait(&timed.changed, &timed.lock, &t);
 }
 
-/* Return the rule that is to strike first. */
+/* Return the rule that has the next turn. */
 static unsigned int rule_first(void)
 {
 	unsigned int i, first = 0;
@@ -429,23 +386,20 @@ static unsigned int rule_first(void)
  */
 static uint64_t fault_tick(uint64_t now)
 {
+	uint64_t next;
 	unsigned int i;
-	uint32_t k;
 
 	for (;;) {
 		i = rule_first();
-		k = port_first();
-		if (timed.down && timed.up_at[k] <= rule_at(i) &&
-		    timed.up_at[k] != UINT64_MAX) {
-			if (timed.up_at[k] > now)
-				return timed.up_at[k];
-			port_up(k);
-		} else {
-			if (rule_at(i) > now)
-				return rule_at(i);
-			timed.done[i] = true;
-			rule_strike_all(&timed.faults->rule[i]);
-		}
+		next = fault_links_next();
+		if (next > rule_at(i))
+			next = rule_at(i);
+		if (next > now || next == UINT64_MAX)
+			return next;
+		if (next == fault_links_next())
+			fault_links_advance();
+		else
+			rule_take_turn(&timed.faults->rule[i]);
 	}
 }
 
@@ -470,7 +424,7 @@ static void changed_init(void)
 
 /*
  * Reset the state in the child of a fork. The child has no timer thread, the
- * parent sets its port up, and the contexts that the child has inherited
+ * parent sets its links up, and the contexts that the child has inherited
  * belong to the parent. The child starts anew with the first context that it
  * opens.
  */
@@ -479,10 +433,9 @@ static void fault_after_fork(void)
 	pthread_mutex_init(&timed.lock, NULL);
 	changed_init();
 	memset(timed.contexts, 0, sizeof(timed.contexts));
-	memset(timed.done, 0, sizeof(timed.done));
 	timed.opened_at = 0;
 	timed.running = false;
-	ports_forget();
+	fault_links_forget();
 	store_relaxed(&timed.dead, false);
 }
 
@@ -493,7 +446,7 @@ static void fault_after_fork(void)
 static void fault_begin(struct faults *f)
 {
 	changed_init();
-	ports_forget();
+	fault_links_forget();
 	pthread_atfork(NULL, NULL, fault_after_fork);
 	timed.faults = f;
 }
@@ -528,9 +481,9 @@ void fault_closing(struct urxe_context *ctx)
 	pthread_mutex_lock(&timed.lock);
 	for (i = 0; i < CONTEXTS; i++)
 		others += timed.contexts[i] && timed.contexts[i] != ctx &&
-			  timed.contexts[i]->fabric == timed.down;
-	if (ctx->fabric == timed.down && !others)
-		ports_up();
+			  timed.contexts[i]->fabric == ctx->fabric;
+	if (!others)
+		fault_links_leave(ctx->fabric);
 	for (i = 0; i < CONTEXTS; i++)
 		if (timed.contexts[i] == ctx)
 			timed.contexts[i] = NULL;

@@ -10,6 +10,7 @@
 #include "chaos/fault_names.h"
 #include "engine/core/log.h"
 #include "fault.h"
+#include "verbs/context.h"
 #include "verbs/qp.h"
 
 static struct pabi_ops next;
@@ -59,17 +60,28 @@ static struct fault_subject subject_qp(const void *qp)
 					      struct urxe_vqp, v.qp)->qp);
 }
 
-static struct fault_subject subject_none(const void *object)
+static struct fault_subject subject_context(const void *ibctx)
 {
-	(void)object;
-	return (struct fault_subject){ 0 };
+	return fault_subject_ctx(
+		to_uctx((struct ibv_context *)(uintptr_t)ibctx));
+}
+
+/* The first member of all other objects of verbs is their context. */
+static struct fault_subject subject_object(const void *object)
+{
+	const struct ibv_context *ibctx;
+
+	memcpy(&ibctx, object, sizeof(ibctx));
+	return subject_context(ibctx);
 }
 
 #define FIRST_OF(first, ...) (first)
 #define FIRST(...) FIRST_OF(__VA_ARGS__, 0)
 #define SUBJECT(args)                               \
-	_Generic(FIRST args, struct ibv_qp *: subject_qp, \
-		 default: subject_none)(FIRST args)
+	_Generic(FIRST args, struct ibv_qp *        \
+		 : subject_qp, struct ibv_context * \
+		 : subject_context, default         \
+		 : subject_object)(FIRST args)
 
 /* ------------------------------------------------------- the verbs */
 
@@ -99,7 +111,7 @@ static struct fault_subject subject_none(const void *object)
 
 static int fault_dm_export_dmabuf_fd(struct ibv_dm *dm)
 {
-	int err = fault_verb(FAULT_ibv_dm_export_dmabuf_fd, subject_none(dm));
+	int err = fault_verb(FAULT_ibv_dm_export_dmabuf_fd, subject_object(dm));
 
 	if (!err)
 		return next.dm_export_dmabuf_fd(dm);
@@ -109,7 +121,7 @@ static int fault_dm_export_dmabuf_fd(struct ibv_dm *dm)
 
 static int fault_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	const struct fault_subject s = { 0 };
+	const struct fault_subject s = subject_object(cq);
 	int err = fault_errno(faults, FAULT_ibv_poll_cq, &s);
 
 	if (!err)
@@ -120,7 +132,7 @@ static int fault_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 static int fault_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-	const struct fault_subject s = { 0 };
+	const struct fault_subject s = subject_object(cq);
 	int err = fault_errno(faults, FAULT_ibv_req_notify_cq, &s);
 
 	if (!err)

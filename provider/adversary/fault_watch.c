@@ -20,13 +20,33 @@
 static struct pabi_ops next;
 static struct faults *faults;
 
-int fault_open(struct faults *f)
+/* 0, or -EINVAL with fabric_why(): the fabric lacks a link that a rule names.
+ */
+static int links_check(const struct faults *f, const struct urxe_fabric *fabric)
 {
-	const struct fault_subject s = { 0 };
+	const struct fault_rule *r;
+	struct urxe_link_end end;
 
-	return fault_device_is_dead() ?
-		       EIO :
-		       fault_errno(f, FAULT_ibv_open_device, &s);
+	for (r = f->rule; r != f->rule + f->n; r++) {
+		if (!*r->link || link_end_find(fabric, r->link, &end))
+			continue;
+		return fabric_fail(
+			EINVAL,
+			"fault rule \"%s\": the fabric %s has no link %s",
+			r->text, fabric->dir, r->link);
+	}
+	return 0;
+}
+
+int fault_open(struct faults *f, const struct urxe_context *ctx)
+{
+	const struct fault_subject s = fault_subject_ctx(ctx);
+	int ret;
+
+	if (fault_device_is_dead())
+		return EIO;
+	ret = links_check(f, ctx->fabric);
+	return ret ? ret : fault_errno(f, FAULT_ibv_open_device, &s);
 }
 
 void fault_wrap(struct pabi_ops *ops, struct faults *f)
@@ -240,7 +260,7 @@ static int watch_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 {
 	struct urxe_srq *srq = to_usrq(ibsrq);
 	const struct fault_place where = { .ctx = srq->ctx, .srq = srq };
-	const struct fault_subject s = { 0 };
+	const struct fault_subject s = fault_subject_ctx(srq->ctx);
 	int ret = next.post_srq_recv(ibsrq, wr, bad);
 
 	watch_receives(wr, ret ? *bad : NULL, s, &where);
@@ -264,15 +284,16 @@ static uint32_t type_of(struct urxe_context *ctx, uint32_t qpn)
 
 static void watch_completion(struct urxe_cq *cq, uint32_t qpn, uint64_t wr_id)
 {
-	const struct fault_subject s = { .qpn = qpn,
-					 .type = type_of(cq->ctx, qpn),
-					 .has_wr_id = true,
-					 .wr_id = wr_id };
+	struct fault_subject s = fault_subject_ctx(cq->ctx);
 	const struct fault_place where = { .ctx = cq->ctx,
 					   .qpn = qpn,
 					   .cq = cq };
 	struct strikes t = { 0 };
 
+	s.qpn = qpn;
+	s.type = type_of(cq->ctx, qpn);
+	s.has_wr_id = true;
+	s.wr_id = wr_id;
 	strikes_match(&t, FAULT_AT_COMPLETION, &s, &where);
 	strikes_carry_out(&t, &where);
 }

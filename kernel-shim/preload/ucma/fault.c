@@ -47,7 +47,10 @@ static bool is_confirmation(const struct ucma *u, size_t command)
 
 const struct fault_rule *ucma_fault(const struct ucma *u, size_t command)
 {
-	const struct fault_subject s = { 0 };
+	const struct urxe_fabric *fabric = u->cm.f;
+	const struct fault_subject s = {
+		.host = fabric->dev->host[fabric->host % URXE_MAX_HOST].name
+	};
 	struct faults *f = faults_of_process();
 	const struct fault_rule *r;
 	size_t i;
