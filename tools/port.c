@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * urxe port down|up: set the state of the port of a device, as unplugging or
- * plugging its cable does.  urxe port set: change what the subnet manager has
- * assigned to an InfiniBand port.
+ * plugging its cable does.  urxe port set: change the rate of its link, and
+ * what the subnet manager has assigned to an InfiniBand port.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -80,11 +80,12 @@ enum {
 	SET_LMC = 2,
 	SET_SM_LID = 4,
 	SET_SM_SL = 8,
-	SET_PKEYS = 16
+	SET_PKEYS = 16,
+	SET_RATE = 32
 };
 struct settings {
 	unsigned int given;
-	uint32_t lid, lmc, sm_lid, sm_sl, pkeys;
+	uint32_t lid, lmc, sm_lid, sm_sl, rate, pkeys;
 	uint16_t pkey[URXE_MAX_PKEY];
 };
 
@@ -117,6 +118,7 @@ static bool parse_setting(const char *word, struct settings *s)
 		{ "lmc=", SET_LMC, LMC_MAX, &s->lmc },
 		{ "sm_lid=", SET_SM_LID, LID_LAST, &s->sm_lid },
 		{ "sm_sl=", SET_SM_SL, 15, &s->sm_sl },
+		{ "rate=", SET_RATE, 1200, &s->rate },
 	};
 	unsigned int i;
 	char *end;
@@ -261,7 +263,7 @@ static int port_subnet(const char *name, const char *device, char **words)
 		if (!parse_setting(*words, &s))
 			return fail(
 				1,
-				"%s is not one of lid=N, lmc=N, pkeys=N,N..., sm_lid=N and sm_sl=N",
+				"%s is not one of rate=N, lid=N, lmc=N, pkeys=N,N..., sm_lid=N and sm_sl=N",
 				*words);
 	if (!s.given)
 		return usage();
@@ -269,9 +271,13 @@ static int port_subnet(const char *name, const char *device, char **words)
 	if (ret)
 		return ret;
 	ret = !choose_end(f, device, &end);
-	if (!ret && end.node >= URXE_MAX_HCA)
+	if (!ret && s.given & SET_RATE && fabric_set_rate(f, end, s.rate))
+		ret = fail(1, "no link of %s has a rate of %u Gb/s", device,
+			   s.rate);
+	s.given &= ~(unsigned int)SET_RATE;
+	if (!ret && s.given && end.node >= URXE_MAX_HCA)
 		ret = fail(1, "%s is a switch", device);
-	if (!ret && port_set(f, end.node, &s))
+	if (!ret && s.given && port_set(f, end.node, &s))
 		ret = fail(1, "%s", fabric_why());
 	fabric_close(f);
 	return ret;
@@ -314,10 +320,11 @@ const struct command command_port = {
 	.name = "port",
 	.run = cmd_port,
 	.operands = "down|up|set [DEVICE|SWITCH[/PORT]] [NAME=VALUE...]",
-	.what = "Set the port of a device, or the links of a switch of a cluster file, down or up, as unplugging or plugging the cable would, or set what the subnet manager of InfiniBand assigns to a port.",
+	.what = "Set the port of a device, or the links of a switch of a cluster file, down or up, as unplugging or plugging the cable would, set the rate of its link in Gb/s, or what the subnet manager of InfiniBand assigns to a port.",
 	.options = options,
 	.examples = "  urxe port down --fabric test\n"
 		    "  urxe port up urxe1\n"
+		    "  urxe port set urxe1 rate=10\n"
 		    "  urxe port set urxe1 lid=12 lmc=2\n"
 		    "  urxe port set urxe0 pkeys=0xffff,0x8001\n",
 };

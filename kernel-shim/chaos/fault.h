@@ -66,6 +66,7 @@ enum fault_effect {
 	FAULT_EVENT, /* value: enum ibv_event_type */
 	FAULT_DOWN, /* of a link; value: ms; 0: until it is set up again */
 	FAULT_UP,
+	FAULT_RATE, /* of a link; value: Gb/s; 0: that of the profile */
 	FAULT_KILL,
 	FAULT_STOP,
 	FAULT_SLEEP, /* value: ms */

@@ -465,7 +465,7 @@ static bool effect_packet(struct parse *p, struct word name, struct word value)
 
 static bool effect_port(struct parse *p, struct word name, struct word value)
 {
-	uint64_t ms = 0;
+	uint64_t ms = 0, gbps = 0;
 
 	if (word_is(name, "DOWN"))
 		return !value.text || (word_number(value, 3600000, &ms) && ms) ?
@@ -473,8 +473,13 @@ static bool effect_port(struct parse *p, struct word name, struct word value)
 			       refuse(p, "DOWN= must be 1 to 3600000 (ms)");
 	if (word_is(name, "UP") && !value.text)
 		return effect_is(p, FAULT_UP, 0);
-	return refuse(p, "the effect must be DOWN, DOWN=MS, UP or an event of "
-			 "the port");
+	if (word_is(name, "RATE"))
+		return !value.text || (word_number(value, 1200, &gbps) &&
+				       gbps) ?
+			       effect_is(p, FAULT_RATE, gbps) :
+			       refuse(p, "RATE= must be 1 to 1200 (Gb/s)");
+	return refuse(p, "the effect must be DOWN, DOWN=MS, UP, RATE=GBPS, "
+			 "RATE or an event of the port");
 }
 
 static bool effect_process(struct parse *p, struct word name, struct word value)
@@ -576,7 +581,7 @@ static bool parse_check_link(struct parse *p)
 		return refuse(p, "dev= cannot be combined with calls of "
 				 "rdma_cm");
 	if (*r->link && r->effect == FAULT_EVENT)
-		return refuse(p, "link= requires DOWN or UP");
+		return refuse(p, "link= requires DOWN, UP or RATE");
 	if (r->ready && (r->effect != FAULT_DOWN || !r->value))
 		return refuse(p, "ready= requires DOWN=MS");
 	return true;

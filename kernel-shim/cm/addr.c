@@ -319,11 +319,11 @@ void cm_path_lids(const struct cm *cm, const struct cm_id *id, uint16_t *slid,
 uint8_t cm_path_rate(const struct cm *cm, const struct cm_id *id)
 {
 	const int peer = fabric_gid_owner(cm->f->dev, id->dgid);
-	const uint32_t here = rate_of(&cm_hca(cm, id)->profile);
+	const uint32_t here = hca_rate(cm_hca(cm, id));
 	uint32_t there = here;
 
 	if (peer >= 0)
-		there = rate_of(&cm->f->dev->hca[peer].profile);
+		there = hca_rate(&cm->f->dev->hca[peer]);
 	return rate_code(here < there ? here : there);
 }
 

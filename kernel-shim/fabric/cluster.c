@@ -52,10 +52,14 @@ void cluster_free(struct cluster *c)
 	memset(c, 0, sizeof(*c));
 }
 
+/* of the link of a device: a path takes about 1 us */
+#define LATENCY_NS 500
+
 void hca_defaults(struct urxe_hca *hca)
 {
 	profile_init(&hca->profile);
 	hca->numa_node = -1;
+	hca->latency = LATENCY_NS;
 	hca->peer.node = NODE_NONE;
 	store_relaxed(&hca->subnet.pkey[0], PKEY_DEFAULT);
 }
@@ -320,6 +324,11 @@ static int set_rate(struct urxe_hca *hca, const struct line *l)
 	return 0;
 }
 
+static int set_latency(struct urxe_hca *hca, const struct line *l)
+{
+	return number_is(l->word[1], 1000000000, &hca->latency) ? 0 : -EINVAL;
+}
+
 static int set_pkeys(struct urxe_hca *hca, const struct line *l)
 {
 	uint32_t i, n;
@@ -395,6 +404,7 @@ static const struct {
 	  "256, 512, 1024, 2048 or 4096, at most the max_mtu of the profile" },
 	{ "rate", set_rate, false, 2,
 	  "a rate that InfiniBand has in Gb/s, and the number of lanes (4)" },
+	{ "latency", set_latency, false, 1, "0 to 1000000000 (ns)" },
 	{ "pkeys", set_pkeys, false, URXE_MAX_PKEY, "1 to 32 numbers" },
 	{ "address", set_address, true, 1,
 	  "the IPv4 or IPv6 address of one port, which has at most 8" },

@@ -596,6 +596,12 @@ int fabric_set_link(struct urxe_fabric *f, struct urxe_link_end e,
 		    enum fabric_link_state state);
 /* The same for the port of device k: FABRIC_LINK_UP or FABRIC_LINK_DOWN. */
 int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up);
+/*
+ * Set the rate of a link in Gb/s, at the devices at its ends; 0: that of their
+ * profile.  -EINVAL: there is no such rate, or no link.
+ */
+int fabric_set_rate(struct urxe_fabric *f, struct urxe_link_end e,
+		    uint32_t rate);
 /* Set the state of a port (enum urxe_port_state), as a subnet manager sets it.
  */
 int fabric_set_port_state(struct urxe_fabric *f, uint32_t k, uint32_t state);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "profile.h"
 #include "shared/kept_event.h"
 
 /*
@@ -331,6 +332,36 @@ int fabric_set_link(struct urxe_fabric *f, struct urxe_link_end e,
 		else if (ret)
 			ret = 1;
 	}
+	return ret;
+}
+
+static void end_set_rate(struct urxe_dev *dev, const struct urxe_link_end *e,
+			 uint32_t code)
+{
+	if (e->node >= dev_hcas(dev))
+		return;
+	store_relaxed(&dev->hca[e->node].rate, code);
+	fetch_add_seq_cst(&dev->hca[e->node].subnet.gen, 1); /* for sysfs */
+}
+
+int fabric_set_rate(struct urxe_fabric *f, struct urxe_link_end e,
+		    uint32_t rate)
+{
+	const uint16_t last = e.port ? e.port : URXE_SWITCH_PORTS;
+	struct urxe_link_end peer;
+	uint32_t code = 0;
+	int ret = -EINVAL;
+
+	if (rate && !rate_encode(rate * 10, &code))
+		return -EINVAL;
+	for (e.port = e.port ? e.port : 1; e.port <= last; e.port++) {
+		if (link_peer(f->dev, &e, &peer))
+			continue;
+		end_set_rate(f->dev, &e, code);
+		end_set_rate(f->dev, &peer, code);
+		ret = 0;
+	}
+	ports_changed(f->dev);
 	return ret;
 }
 

@@ -12,6 +12,8 @@
 
 #include "shared/profile.h"
 
+struct urxe_hca;
+
 #define PROFILE_SUFFIX ".profile" /* of the file name of a profile */
 
 enum profile_kind {
@@ -85,8 +87,14 @@ static inline uint8_t profile_mtu(uint64_t bytes)
 	return code;
 }
 
-/* The rate of a port, in units of 100 Mb/s, and its line in sysfs. */
-uint32_t rate_of(const struct urxe_profile *p);
+/*
+ * The rate of a port, in units of 100 Mb/s, and its line in sysfs: that of the
+ * profile, or what urxe port or a fault rule has set.
+ */
+uint32_t hca_rate(const struct urxe_hca *hca);
+/* The same as enums ibv_port_attr.active_width and active_speed. */
+void hca_width_speed(const struct urxe_hca *hca, uint8_t *width,
+		     uint8_t *speed);
 /*
  * Set width and speed to a rate and a number of lanes.  False: InfiniBand has
  * none such.
@@ -94,7 +102,9 @@ uint32_t rate_of(const struct urxe_profile *p);
 bool rate_set(struct urxe_profile *p, uint32_t rate, uint32_t lanes);
 /* The enum ibv_rate of such a rate: the largest that is not above it. */
 uint8_t rate_code(uint32_t rate);
-void rate_print(const struct urxe_profile *p, char *text, size_t room);
+/* Set *code to urxe_hca.rate for such a rate.  False: InfiniBand has none. */
+bool rate_encode(uint32_t rate, uint32_t *code);
+void rate_print(const struct urxe_hca *hca, char *text, size_t room);
 
 /*
  * Copy a profile from shared memory.  No limit and no feature of the copy is

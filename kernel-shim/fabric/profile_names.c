@@ -125,10 +125,22 @@ static unsigned int rate_speed(uint64_t speed)
 	return 0;
 }
 
-uint32_t rate_of(const struct urxe_profile *p)
+void hca_width_speed(const struct urxe_hca *hca, uint8_t *width, uint8_t *speed)
 {
-	return rate_lanes(p->value[PROFILE_active_width]) *
-	       speeds[rate_speed(p->value[PROFILE_active_speed])].lane;
+	const uint32_t now = load_relaxed(&hca->rate);
+	const uint64_t *value = hca->profile.value;
+
+	*width = now ? (uint8_t)now : (uint8_t)value[PROFILE_active_width];
+	*speed = now ? (uint8_t)(now >> 8) :
+		       (uint8_t)value[PROFILE_active_speed];
+}
+
+uint32_t hca_rate(const struct urxe_hca *hca)
+{
+	uint8_t width, speed;
+
+	hca_width_speed(hca, &width, &speed);
+	return rate_lanes(width) * speeds[rate_speed(speed)].lane;
 }
 
 bool rate_set(struct urxe_profile *p, uint32_t rate, uint32_t lanes)
@@ -149,14 +161,32 @@ bool rate_set(struct urxe_profile *p, uint32_t rate, uint32_t lanes)
 	return true;
 }
 
-void rate_print(const struct urxe_profile *p, char *text, size_t room)
+bool rate_encode(uint32_t rate, uint32_t *code)
 {
-	const uint32_t rate = rate_of(p);
+	static const uint8_t lanes[] = { 4, 1, 2, 8, 12 };
+	struct urxe_profile p;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(lanes); i++) {
+		if (!rate_set(&p, rate, lanes[i]))
+			continue;
+		*code = (uint32_t)(p.value[PROFILE_active_width] |
+				   p.value[PROFILE_active_speed] << 8);
+		return true;
+	}
+	return false;
+}
+
+void rate_print(const struct urxe_hca *hca, char *text, size_t room)
+{
+	const uint32_t rate = hca_rate(hca);
+	uint8_t width, speed;
+
+	hca_width_speed(hca, &width, &speed);
 
 	snprintf(text, room, "%u%s Gb/sec (%uX %s)\n", rate / 10,
-		 rate % 10 ? ".5" : "",
-		 rate_lanes(p->value[PROFILE_active_width]),
-		 speeds[rate_speed(p->value[PROFILE_active_speed])].name);
+		 rate % 10 ? ".5" : "", rate_lanes(width),
+		 speeds[rate_speed(speed)].name);
 }
 
 uint8_t rate_code(uint32_t rate)

@@ -323,8 +323,7 @@ static uint16_t find_records(struct query *q, const struct record *r)
 
 static uint32_t node_rate(const struct urxe_dev *dev, uint32_t node)
 {
-	return node_is_switch(node) ? UINT32_MAX :
-				      rate_of(&dev->hca[node].profile);
+	return node_is_switch(node) ? UINT32_MAX : hca_rate(&dev->hca[node]);
 }
 
 static uint8_t node_mtu(const struct urxe_dev *dev, uint32_t node)

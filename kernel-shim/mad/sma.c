@@ -50,12 +50,13 @@ void sma_node_info(const struct urxe_dev *dev, uint32_t node, uint32_t port,
  * Speeds of struct ibv_port_attr: 1, 2 and 4 are SDR to QDR, 16 and up the
  * extended ones.
  */
-static void port_speeds(const struct urxe_profile *p, uint8_t *out)
+static void port_speeds(const struct urxe_hca *hca, uint8_t *out)
 {
-	const uint64_t speed = p->value[PROFILE_active_speed] & 0xff;
-	const uint64_t width = p->value[PROFILE_active_width] & 0xff;
-	const uint64_t extended = speed >> 4;
-	const uint64_t base = extended ? 4 : speed & 7;
+	uint8_t speed, width, extended, base;
+
+	hca_width_speed(hca, &width, &speed);
+	extended = speed >> 4;
+	base = extended ? 4 : speed & 7;
 
 	attr_set(out, ATTR_PORT_width_active, width);
 	attr_set(out, ATTR_PORT_width_enabled, width | 1);
@@ -136,7 +137,7 @@ void sma_port_info(struct urxe_fabric *f, uint32_t node, uint32_t port,
 	attr_set(out, ATTR_PORT_mtu_cap, MTU_4096);
 	attr_set(out, ATTR_PORT_vl_cap, VL_0);
 	attr_set(out, ATTR_PORT_operational_vls, VL_0);
-	port_speeds(&dev->hca[k].profile, out);
+	port_speeds(&dev->hca[k], out);
 }
 
 void sma_switch_info(struct urxe_dev *dev, uint32_t node, uint8_t *out)

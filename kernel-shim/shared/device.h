@@ -299,11 +299,19 @@ struct urxe_hca {
 	uint32_t host; /* index in urxe_dev.host[] */
 	uint32_t pci; /* domain << 16 | bus << 8 | device << 3 | function */
 	int32_t numa_node; /* -1: none */
+	uint32_t latency; /* of its link, ns */
 	char name[16]; /* hca_name() */
 	char netdev[16]; /* its network interface; "": that of the GID table */
 	struct urxe_link_end peer;
 	struct urxe_subnet subnet;
 	struct urxe_profile profile; /* constant; profile_copy() */
+	/*
+	 * active_width | active_speed << 8, in place of those of the profile;
+	 * 0: not changed
+	 */
+	_Atomic uint32_t rate;
+	/* times from which the port is free, see adversary/timing.h */
+	alignas(URXE_LINE) _Atomic uint64_t sends_at, receives_at;
 	_Atomic uint64_t counter[URXE_CNT_COUNT];
 	/* values when performance management cleared them (mad/pma.c) */
 	_Atomic uint64_t cleared[URXE_CNT_COUNT];

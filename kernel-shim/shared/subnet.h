@@ -2,9 +2,9 @@
 /*
  * What the subnet manager assigns to an InfiniBand port: its LIDs, the LID of
  * the subnet manager itself, and the P_Key table.  fabric/subnet.c writes it,
- * under dev.lock, and then increments gen.  Any thread reads it, without a
- * lock.  A requester that has checked a path checks it again after a change,
- * which urxe_dev.path announces.
+ * under dev.lock, and then increments gen, as a change of the rate does.  Any
+ * thread reads it, without a lock.  A requester that has checked a path checks
+ * it again after a change, which urxe_dev.path announces.
  */
 #pragma once
 

@@ -7,6 +7,7 @@
  * From the innermost to the outermost:
  *
  *	wire		URXE_WIRE	QPs of other hosts, over RoCE v2
+ *	timing		URXE_TIMING	the time that messages take
  *	adversary	URXE_ADVERSARY	reordering and delays, by a seed
  *	faults		URXE_FAULTS	injected failures
  *	referee		URXE_CHECK	checks what the program does
@@ -19,6 +20,7 @@
 
 #include "adversary/adversary.h"
 #include "adversary/fault.h"
+#include "adversary/timing.h"
 #include "context.h"
 #include "engine/core/log.h"
 #include "recorder/recorder.h"
@@ -37,6 +39,8 @@ static void interposers_install(void)
 	entered = urxe_ops;
 	if (wire_address())
 		wire_wrap(&entered);
+	if (timing_is_on())
+		timing_wrap(&entered);
 	if (a && a->on)
 		adversary_wrap(&entered, a);
 	if (f && f->n)
@@ -68,6 +72,8 @@ const struct pabi_ops *interposers_ops(void)
 		return interposers_refuse("URXE_ADVERSARY", adversary_why());
 	if (!faults_of_process())
 		return interposers_refuse("URXE_FAULTS", faults_why());
+	if (timing_why())
+		return interposers_refuse("URXE_TIMING", timing_why());
 	if (*wire_why())
 		return interposers_refuse("URXE_WIRE", wire_why());
 	pthread_once(&once, interposers_install);

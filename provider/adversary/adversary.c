@@ -4,15 +4,17 @@
  * that is installed last is called first.
  */
 #include "adversary.h"
+#include "attach.h"
 #include "object_seed.h"
 #include "parts.h"
+#include "transport.h"
 #include "verbs/context.h"
 
 void adversary_wrap(struct pabi_ops *ops, const struct adversary *a)
 {
 	async_wrap(a);
 	register_wrap(ops, a);
-	attach_wrap(ops, a);
+	attach_wrap(ops, transport_attach);
 	recv_wrap(ops, a);
 	wake_wrap(ops, a);
 	slow_wrap(ops, a);

@@ -13,7 +13,7 @@
  *	file		options
  *	register.c	none: numbers the objects (object_seed.h)
  *	async.c		async
- *	attach.c	those of send queues; transport.h has the transport
+ *	transport.c	those of send queues; attach.h installs it
  *	recv.c		fill (receives), rnr; fill.h
  *	wake.c		arm, wake
  *	slow.c		slow

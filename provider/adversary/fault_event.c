@@ -278,6 +278,9 @@ static void rule_strike(const struct fault_rule *r,
 	case FAULT_UP:
 		fault_link_up(r, at->ctx);
 		break;
+	case FAULT_RATE:
+		fault_link_rate(r, at->ctx);
+		break;
 	case FAULT_KILL:
 		kill(getpid(), SIGKILL);
 		break;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Links that fault rules took down with DOWN=ms, see fault_link.h. */
+#include "engine/core/log.h"
 #include "fault_link.h"
 
 #define NS_PER_MS 1000000ull
@@ -140,4 +141,13 @@ void fault_link_up(const struct fault_rule *r, struct urxe_context *ctx)
 	if (l)
 		l->at = UINT64_MAX;
 	fabric_set_link(ctx->fabric, end, FABRIC_LINK_UP);
+}
+
+void fault_link_rate(const struct fault_rule *r, struct urxe_context *ctx)
+{
+	struct urxe_link_end end;
+
+	if (rule_link(r, ctx, &end) &&
+	    fabric_set_rate(ctx->fabric, end, r->value))
+		urxe_note("no link has a rate of %u Gb/s", r->value);
 }

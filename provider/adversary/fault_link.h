@@ -13,8 +13,9 @@
  * to come up at a time, fault_links_next().
  */
 bool fault_link_down(const struct fault_rule *r, struct urxe_context *ctx);
-/* Set it up. */
+/* Set it up; set its rate. */
 void fault_link_up(const struct fault_rule *r, struct urxe_context *ctx);
+void fault_link_rate(const struct fault_rule *r, struct urxe_context *ctx);
 /* Return when the next link changes; UINT64_MAX: none is down. */
 uint64_t fault_links_next(void);
 /* Change it: it comes up, or starts if its rule has ready=. */

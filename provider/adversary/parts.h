@@ -39,8 +39,6 @@ void undefined_opened(const struct adversary *a, struct urxe_context *ctx);
 void async_wrap(const struct adversary *a);
 /* register.c */
 void register_wrap(struct pabi_ops *ops, const struct adversary *a);
-/* attach.c */
-void attach_wrap(struct pabi_ops *ops, const struct adversary *a);
 void recv_wrap(struct pabi_ops *ops, const struct adversary *a); /* recv.c */
 void wake_wrap(struct pabi_ops *ops, const struct adversary *a); /* wake.c */
 void slow_wrap(struct pabi_ops *ops, const struct adversary *a); /* slow.c */

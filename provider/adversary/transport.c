@@ -2,7 +2,7 @@
 /*
  * The adversary's transport; transport.h describes it. The operations in struct
  * urxe_transport are called with qp->lock held. transport_early() is called
- * without it; transport_attach() takes it; transport_free() needs none.
+ * without it; transport_attach() takes it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -747,8 +747,9 @@ static _Atomic uint64_t transports; /* number of transports created */
  */
 #define STREAM_TRANSPORT OBJECT_KINDS
 
-bool transport_attach(struct urxe_qp *qp, const struct adversary *a)
+bool transport_attach(struct urxe_qp *qp)
 {
+	const struct adversary *a = adversary_of_process();
 	size_t slots = (size_t)qp->sq.mask + 1;
 	struct transport *c;
 
@@ -768,9 +769,4 @@ bool transport_attach(struct urxe_qp *qp, const struct adversary *a)
 	urxe_unlock(&qp->lock);
 	store_release(&qp->early, transport_early);
 	return true;
-}
-
-void transport_free(void *transport)
-{
-	free(transport);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The adversary's transport (struct urxe_transport, engine/qp/flight.h). It begins
- * the WRs of a send queue and carries out each of them in steps, some of
+ * The adversary's transport (struct urxe_transport, engine/qp/flight.h). It
+ *begins the WRs of a send queue and carries out each of them in steps, some of
  * which are delayed.
  *
  * When a WR is begun, seeded random numbers decide which options apply to it
@@ -23,7 +23,7 @@
  *
  * The operations in struct urxe_transport are called with qp->lock held, by
  * threads that post or poll and by the service thread. transport_early() is
- * called without it; transport_attach() takes it; transport_free() needs none.
+ * called without it; transport_attach() takes it.
  * tests/adversary checks each option alone.
  */
 #pragma once
@@ -32,11 +32,7 @@
 #include "engine/qp/qp.h"
 
 /*
- * Install the transport in @qp, which was just created and has an empty send
- * queue. Return false if there is no memory.
+ * Install the adversary of this process in @qp, which was just created and has
+ * an empty send queue (attach.h). Return false if there is no memory.
  */
-bool transport_attach(struct urxe_qp *qp, const struct adversary *a);
-/*
- * Free the transport of a destroyed QP: the value that qp->transport_data had.
- */
-void transport_free(void *transport);
+bool transport_attach(struct urxe_qp *qp);

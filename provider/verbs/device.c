@@ -203,7 +203,7 @@ int urxe_query_port_speed(struct ibv_context *ctx, uint32_t port,
 {
 	if (port != 1)
 		return EINVAL;
-	*speed = rate_of(&to_uctx(ctx)->profile);
+	*speed = hca_rate(to_uctx(ctx)->hca);
 	return 0;
 }
 
@@ -246,8 +246,7 @@ int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 					       URXE_CNT_BAD_QKEY);
 	attr->pkey_tbl_len = (uint16_t)port_pkeys(ctx->hca);
 	attr->max_vl_num = (uint8_t)profile_limit(ctx, max_vl_num);
-	attr->active_width = (uint8_t)profile_limit(ctx, active_width);
-	attr->active_speed = (uint8_t)profile_limit(ctx, active_speed);
+	hca_width_speed(ctx->hca, &attr->active_width, &attr->active_speed);
 	attr->phys_state = attr->state > IBV_PORT_DOWN ? 5 : 3;
 	if (ctx->hca->infiniband) {
 		port_fill_subnet(ctx->hca, attr);

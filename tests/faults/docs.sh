@@ -86,6 +86,8 @@ port:link=rail0:LID_CHANGE port:link=rail0:LID_CHANGE
 port:ready=5:DOWN port:ready=5:DOWN
 port:ready=0:DOWN=5 ready=0
 port:link=:DOWN link=
+port:RATE=0 RATE=0
+port:ms=5:RATE=1201 RATE=1201
 qp:link=rail0:QP_FATAL link=rail0
 wr:dev=a-name-that-is-too-long:LOC_PROT_ERR dev=a-name-that-is-too-long
 packet:host=alice:LOST host=alice

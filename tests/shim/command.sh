@@ -156,11 +156,14 @@ has "URXE_DEVICES=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_PROFILE=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_LINK_LAYER=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_SM=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
+has "URXE_CLUSTER=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
+has "URXE_HOST=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
+has "URXE_TIMING=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_TRACE=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_ADOPT=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_WIRE=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_TRACE_PAYLOAD=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
-[ "$(comm -3 "$URXE_DIR/by_run" "$URXE_DIR/by_env" | wc -l)" = 10 ] ||
+[ "$(comm -3 "$URXE_DIR/by_run" "$URXE_DIR/by_env" | wc -l)" = 13 ] ||
 	die "$(diff "$URXE_DIR/by_run" "$URXE_DIR/by_env")"
 code 1 env "ASAN_OPTIONS=a=1
 b=2" "$URXE" env --github

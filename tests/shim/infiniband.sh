@@ -54,9 +54,9 @@ fi
 has "no LIDs and no P_Keys" refused "$URXE" port set urxe2 lid=3
 has "LID 1 with LMC 0 is in use" refused "$URXE" port set urxe1 lid=1
 has "LID 5 with LMC 1 is invalid" refused "$URXE" port set urxe1 lid=5 lmc=1
-has "is not one of lid=N" refused "$URXE" port set urxe1 lid=0xffff
-has "is not one of lid=N" refused "$URXE" port set urxe1 pkeys=1,
-has "is not one of lid=N" refused "$URXE" port set urxe1 lid=4x
+has "is not one of rate=N, lid=N" refused "$URXE" port set urxe1 lid=0xffff
+has "is not one of rate=N, lid=N" refused "$URXE" port set urxe1 pkeys=1,
+has "is not one of rate=N, lid=N" refused "$URXE" port set urxe1 lid=4x
 has "name one of them" refused "$URXE" port set lid=4
 "$URXE" port set urxe1/1 lid=4 lmc=1 pkeys=0x8001,0xffff sm_lid=9 sm_sl=2 ||
 	die "port set"

@@ -70,6 +70,8 @@ static int cmd_env(int argc, char **argv)
 		"URXE_ADOPT",	     "URXE_WIRE",
 		"URXE_DEVICES",	     "URXE_PROFILE",
 		"URXE_LINK_LAYER",   "URXE_SM",
+		"URXE_CLUSTER",	     "URXE_HOST",
+		"URXE_TIMING",
 	};
 	void (*print)(const char *name, const char *value) = print_sh;
 	struct device_options device = { 0 };

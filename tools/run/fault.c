@@ -42,7 +42,7 @@ static const char help[] =
 	"                        PATH_MIG, PATH_MIG_ERR\n"
 	"cq                      CQ_ERR\n"
 	"srq                     SRQ_ERR, SRQ_LIMIT_REACHED\n"
-	"port                    DOWN, DOWN=MS, UP, LID_CHANGE, PKEY_CHANGE,\n"
+	"port                    DOWN, DOWN=MS, UP, RATE=GBPS, LID_CHANGE, PKEY_CHANGE,\n"
 	"                        GID_CHANGE, SM_CHANGE, CLIENT_REREGISTER\n"
 	"device                  DEVICE_FATAL\n"
 	"process                 KILL, STOP, SLEEP=MS\n"

@@ -487,6 +487,9 @@ int trial_option(struct trial *t, struct device_options *device,
 	case 'S':
 		setenv("URXE_SM", value, 1);
 		return TRIAL_CHOSEN;
+	case 'I':
+		setenv("URXE_TIMING", "1", 1);
+		return TRIAL_CHOSEN;
 	case 'N':
 		return set_profiles(t, value);
 	case 'f':

@@ -38,6 +38,8 @@
 	{ 'w', "wire", "[=ADDRESS|INTERFACE]", "reach other hosts over RoCE " \
 	  "v2, from the default address if none is given", "this host only" }
 #define ADVERSARY_OPTIONS						\
+	{ 'I', "timing", NULL, "let messages take the time that the rates and " \
+	  "latencies of links imply", "no delay" },			\
 	{ 'A', "adversary", "[=[LEVEL,][SEED|sweep:N][,NAME=VALUE...]]", \
 	  "do all that the specification lets a device do, or, with the " \
 	  "LEVEL hardware, all that NICs are known to do; the same SEED "	\

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fabric/profile.h"
 #include "tree.h"
 
 #define STAMP "sys/stamp" /* tree_state() of the files */
@@ -120,8 +121,8 @@ static void tree_write_net(const struct tree_at *t)
 }
 
 /*
- * Return the generation of the GIDs << 32 | number of changes of LIDs and
- * P_Keys << 24 | the states of the ports, 3 bits each.
+ * Return the generation of the GIDs << 32 | number of changes of LIDs, P_Keys
+ * and rates << 24 | the states of the ports, 3 bits each.
  */
 static uint64_t tree_state(const struct urxe_fabric *f)
 {
@@ -177,10 +178,13 @@ static void tree_write_subnet(const struct tree_at *t)
 
 static void tree_write_port(const struct tree_at *t, uint32_t state)
 {
+	char rate[48];
 	static const char *const texts[] = { "0: NOP\n", "1: DOWN\n",
 					     "2: INIT\n", "3: ARMED\n",
 					     "4: ACTIVE\n" };
 
+	rate_print(t->hca, rate, sizeof(rate));
+	tree_put_of(t, TREE_PORT "rate", rate, 0444);
 	tree_put_of(t, TREE_PORT "state",
 		    texts[state <= URXE_PORT_ACTIVE ? state : URXE_PORT_DOWN],
 		    0444);

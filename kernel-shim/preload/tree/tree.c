@@ -284,9 +284,6 @@ static int tree_make_profile(const struct tree_at *t)
 		 (unsigned long long)p.value[PROFILE_hw_ver]);
 	if (!ret)
 		ret = tree_put_of(t, TREE_IBDEV "/hw_rev", text, 0444);
-	rate_print(&p, text, sizeof(text));
-	if (!ret)
-		ret = tree_put_of(t, TREE_PORT "rate", text, 0444);
 	return ret;
 }
 

@@ -67,8 +67,8 @@ START_TEST(values)
 	ck_assert_int_eq(hca[1].numa_node, -1);
 	ck_assert_str_eq(hca[0].profile.fw_ver, "1.2");
 	ck_assert_uint_eq(hca[0].profile.value[PROFILE_active_mtu], 2048);
-	ck_assert_uint_eq(rate_of(&hca[0].profile), 1000);
-	ck_assert_uint_eq(rate_of(&hca[1].profile), 250);
+	ck_assert_uint_eq(hca_rate(&hca[0]), 1000);
+	ck_assert_uint_eq(hca_rate(&hca[1]), 250);
 	ck_assert_uint_eq(port_pkey(&hca[2].subnet, 1), 0x8001);
 	ck_assert(gid_row_get(&hca[0].gid[2], &g));
 	ck_assert_uint_eq(g.raw[0], 0xfd);

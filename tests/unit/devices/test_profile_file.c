@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fabric/profile.h"
+#include "shared/layout.h"
 #include "unit.h"
 
 static int parse(struct urxe_profile *p, const char *text)
@@ -187,15 +188,19 @@ START_TEST(rates)
 		{ 8, 16, 1680, "168 Gb/sec (12X FDR)\n" },
 		{ 77, 77, 25, "2.5 Gb/sec (1X SDR)\n" },
 	};
-	struct urxe_profile p;
+	static struct urxe_hca hca;
 	char text[64];
 
-	profile_init(&p);
-	p.value[PROFILE_active_width] = rates[_i].width;
-	p.value[PROFILE_active_speed] = rates[_i].speed;
-	ck_assert_uint_eq(rate_of(&p), rates[_i].rate);
-	rate_print(&p, text, sizeof(text));
+	profile_init(&hca.profile);
+	hca.profile.value[PROFILE_active_width] = rates[_i].width;
+	hca.profile.value[PROFILE_active_speed] = rates[_i].speed;
+	ck_assert_uint_eq(hca_rate(&hca), rates[_i].rate);
+	rate_print(&hca, text, sizeof(text));
 	ck_assert_str_eq(text, rates[_i].text);
+	store_relaxed(&hca.rate, 1 | 32 << 8);
+	ck_assert_uint_eq(hca_rate(&hca), 250);
+	rate_print(&hca, text, sizeof(text));
+	ck_assert_str_eq(text, "25 Gb/sec (1X EDR)\n");
 }
 END_TEST
 

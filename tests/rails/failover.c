@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * rails server|client SOCKET RAILS FAILURES: a client that sends messages over
- * several devices, and continues over the others when one of them fails.
+ * failover server|client SOCKET RAILS FAILURES: a client that sends messages
+ * over several devices, and continues over the others when one of them fails.
  *
  * Rail r is an RC connection between device r of both hosts.  A message whose
  * rail has failed is sent again over another one, so the server may get it
@@ -19,19 +19,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define RAILS 8
+#include "rail.h"
+
 #define DEPTH 16 /* messages in flight on a rail */
 #define LENGTH 256 /* of a message: its number, repeated */
 #define MESSAGES (1u << 24) /* at most */
-#define GID_INDEX 3
 
-struct rail {
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp;
-	struct ibv_mr *mr;
-	uint64_t (*buffer)[LENGTH / 8];
+struct lane {
+	struct rail rail;
 	bool connected;
 	uint32_t posted; /* not completed yet */
 	uint64_t free; /* bits of slots, of the client */
@@ -46,128 +41,58 @@ struct word {
 	union ibv_gid gid;
 };
 
-static struct rail rail[RAILS];
+static struct lane lane[RAILS];
 static unsigned int rails;
 static bool is_server;
 static int peer; /* the socket */
 
-static void check(bool ok, const char *what)
-{
-	if (ok)
-		return;
-	perror(what);
-	exit(1);
-}
-
 /* ------------------------------------------------------- a rail */
 
-static void rail_open(struct rail *r, struct ibv_device *device)
+static uint64_t *lane_slot(struct lane *l, uint64_t slot)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC,
-		.sq_sig_all = 1,
-		.cap = { DEPTH, DEPTH, 1, 1, 0 },
-	};
+	return (uint64_t *)(void *)(l->rail.buffer + slot * LENGTH);
+}
+
+static void lane_open(struct lane *l, struct ibv_device *device)
+{
 	int flags;
 
-	r->ctx = ibv_open_device(device);
-	check(r->ctx, "ibv_open_device");
-	flags = fcntl(r->ctx->async_fd, F_GETFL);
-	check(!fcntl(r->ctx->async_fd, F_SETFL, flags | O_NONBLOCK), "fcntl");
-	r->pd = ibv_alloc_pd(r->ctx);
-	r->cq = ibv_create_cq(r->ctx, 2 * DEPTH, NULL, NULL, 0);
-	r->buffer = calloc(DEPTH, sizeof(*r->buffer));
-	check(r->pd && r->cq && r->buffer, "objects of a rail");
-	r->mr = ibv_reg_mr(r->pd, r->buffer, DEPTH * sizeof(*r->buffer),
-			   IBV_ACCESS_LOCAL_WRITE);
-	init.send_cq = init.recv_cq = r->cq;
-	r->qp = ibv_create_qp(r->pd, &init);
-	check(r->mr && r->qp, "QP of a rail");
-	r->free = (1ull << DEPTH) - 1;
+	rail_open(&l->rail, device, DEPTH, DEPTH * LENGTH);
+	flags = fcntl(l->rail.ctx->async_fd, F_GETFL);
+	check(!fcntl(l->rail.ctx->async_fd, F_SETFL, flags | O_NONBLOCK),
+	      "fcntl");
+	l->free = (1ull << DEPTH) - 1;
 }
 
-static void rail_close(struct rail *r)
+static void lane_receive(struct lane *l, uint64_t slot)
 {
-	check(!ibv_destroy_qp(r->qp) && !ibv_dereg_mr(r->mr) &&
-		      !ibv_destroy_cq(r->cq) && !ibv_dealloc_pd(r->pd) &&
-		      !ibv_close_device(r->ctx),
-	      "destruction of a rail");
-	free(r->buffer);
-}
-
-static void rail_receive(struct rail *r, uint64_t slot)
-{
-	struct ibv_sge sge = { (uintptr_t)r->buffer[slot], LENGTH,
-			       r->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)lane_slot(l, slot), LENGTH,
+			       l->rail.mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = slot,
 				  .sg_list = &sge,
 				  .num_sge = 1 };
 	struct ibv_recv_wr *bad;
 
-	check(!ibv_post_recv(r->qp, &wr, &bad), "ibv_post_recv");
-	r->posted++;
+	check(!ibv_post_recv(l->rail.qp, &wr, &bad), "ibv_post_recv");
+	l->posted++;
 }
 
-static void rail_init(struct rail *r)
+static void lane_init(struct lane *l)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	uint64_t slot;
 
-	check(!ibv_modify_qp(r->qp, &attr,
-			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				     IBV_QP_ACCESS_FLAGS),
-	      "INIT");
+	rail_init(&l->rail);
 	for (slot = 0; is_server && slot < DEPTH; slot++)
-		rail_receive(r, slot);
-}
-
-/* A lost message is noticed after about 8 ms. */
-static void rail_connect(struct rail *r, const struct word *to)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = to->qpn,
-		.min_rnr_timer = 1,
-		.ah_attr = { .is_global = 1,
-			     .port_num = 1,
-			     .grh = { .dgid = to->gid,
-				      .sgid_index = GID_INDEX,
-				      .hop_limit = 64 } },
-	};
-
-	check(!ibv_modify_qp(r->qp, &attr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-				     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC |
-				     IBV_QP_MIN_RNR_TIMER),
-	      "RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	attr.timeout = 10;
-	attr.retry_cnt = 1;
-	attr.rnr_retry = 7;
-	check(!ibv_modify_qp(r->qp, &attr,
-			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				     IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-				     IBV_QP_MAX_QP_RD_ATOMIC),
-	      "RTS");
-	r->connected = true;
-}
-
-static void rail_modify(struct rail *r, enum ibv_qp_state state)
-{
-	struct ibv_qp_attr attr = { .qp_state = state };
-
-	check(!ibv_modify_qp(r->qp, &attr, IBV_QP_STATE), "ibv_modify_qp");
+		lane_receive(l, slot);
 }
 
 /* Read the events, and count losses of the port. */
-static void rail_events(struct rail *r)
+static void lane_events(struct lane *l)
 {
 	struct ibv_async_event event;
 
-	while (!ibv_get_async_event(r->ctx, &event)) {
-		r->losses += event.event_type == IBV_EVENT_PORT_ERR;
+	while (!ibv_get_async_event(l->rail.ctx, &event)) {
+		l->losses += event.event_type == IBV_EVENT_PORT_ERR;
 		ibv_ack_async_event(&event);
 	}
 }
@@ -178,7 +103,7 @@ static void rails_print(void)
 
 	for (i = 0; i < rails; i++)
 		printf("rail %u: %u times down, %u completions with an error\n",
-		       i, rail[i].losses, rail[i].failures);
+		       i, lane[i].losses, lane[i].failures);
 }
 
 /* ------------------------------------------------------- the socket */
@@ -189,9 +114,8 @@ static struct word word_of(unsigned int i)
 
 	if (i == RAILS)
 		return w;
-	w.qpn = rail[i].qp->qp_num;
-	check(!ibv_query_gid(rail[i].ctx, 1, GID_INDEX, &w.gid),
-	      "ibv_query_gid");
+	w.qpn = lane[i].rail.qp->qp_num;
+	rail_gid(&lane[i].rail, &w.gid);
 	return w;
 }
 
@@ -256,35 +180,36 @@ static void message_take(const uint64_t *data)
 
 /* Take the messages that have arrived; @again: and post their receives again.
  */
-static void server_poll(struct rail *r, bool again)
+static void server_poll(struct lane *l, bool again)
 {
 	struct ibv_wc wc;
 
-	while (ibv_poll_cq(r->cq, 1, &wc) > 0) {
-		r->posted--;
+	while (ibv_poll_cq(l->rail.cq, 1, &wc) > 0) {
+		l->posted--;
 		if (wc.status != IBV_WC_SUCCESS) {
-			r->failures++;
+			l->failures++;
 			continue;
 		}
-		message_take(r->buffer[wc.wr_id]);
+		message_take(lane_slot(l, wc.wr_id));
 		if (again)
-			rail_receive(r, wc.wr_id);
+			lane_receive(l, wc.wr_id);
 	}
 }
 
 /* Connect a rail again; what has arrived before is not lost. */
 static void server_connect(const struct word *w)
 {
-	struct rail *r = &rail[w->rail];
+	struct lane *l = &lane[w->rail];
 
-	if (r->connected) {
-		rail_modify(r, IBV_QPS_ERR);
-		while (r->posted)
-			server_poll(r, false);
-		rail_modify(r, IBV_QPS_RESET);
-		rail_init(r);
+	if (l->connected) {
+		rail_modify(&l->rail, IBV_QPS_ERR);
+		while (l->posted)
+			server_poll(l, false);
+		rail_modify(&l->rail, IBV_QPS_RESET);
+		lane_init(l);
 	}
-	rail_connect(r, w);
+	rail_connect(&l->rail, w->qpn, &w->gid);
+	l->connected = true;
 	word_send(w->rail);
 }
 
@@ -296,8 +221,8 @@ static int server(void)
 
 	for (;;) {
 		for (i = 0; i < rails; i++) {
-			server_poll(&rail[i], true);
-			rail_events(&rail[i]);
+			server_poll(&lane[i], true);
+			lane_events(&lane[i]);
 		}
 		if (!word_receive(&w, false))
 			continue;
@@ -306,7 +231,7 @@ static int server(void)
 		server_connect(&w);
 	}
 	for (i = 0; i < rails; i++)
-		server_poll(&rail[i], false);
+		server_poll(&lane[i], false);
 	for (n = 0; n <= highest; n++)
 		if (!(got[n / 8] >> n % 8 & 1)) {
 			fprintf(stderr, "message %llu is lost\n",
@@ -327,11 +252,11 @@ static uint64_t again[RAILS * DEPTH];
 static unsigned int agains;
 static uint64_t next;
 
-static void client_post(struct rail *r, uint64_t message)
+static void client_post(struct lane *l, uint64_t message)
 {
-	const unsigned int slot = (unsigned int)__builtin_ctzll(r->free);
-	struct ibv_sge sge = { (uintptr_t)r->buffer[slot], LENGTH,
-			       r->mr->lkey };
+	const unsigned int slot = (unsigned int)__builtin_ctzll(l->free);
+	struct ibv_sge sge = { (uintptr_t)lane_slot(l, slot), LENGTH,
+			       l->rail.mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = slot,
 				  .sg_list = &sge,
 				  .num_sge = 1,
@@ -340,19 +265,19 @@ static void client_post(struct rail *r, uint64_t message)
 	unsigned int i;
 
 	for (i = 0; i < LENGTH / 8; i++)
-		r->buffer[slot][i] = message;
-	check(!ibv_post_send(r->qp, &wr, &bad), "ibv_post_send");
-	r->free &= ~(1ull << slot);
-	r->posted++;
+		lane_slot(l, slot)[i] = message;
+	check(!ibv_post_send(l->rail.qp, &wr, &bad), "ibv_post_send");
+	l->free &= ~(1ull << slot);
+	l->posted++;
 }
 
-static void client_poll(struct rail *r)
+static void client_poll(struct lane *l)
 {
 	struct ibv_wc wc;
 
-	while (ibv_poll_cq(r->cq, 1, &wc) > 0) {
-		r->posted--;
-		r->free |= 1ull << wc.wr_id;
+	while (ibv_poll_cq(l->rail.cq, 1, &wc) > 0) {
+		l->posted--;
+		l->free |= 1ull << wc.wr_id;
 		if (wc.status == IBV_WC_SUCCESS)
 			continue;
 		if (wc.status != IBV_WC_RETRY_EXC_ERR &&
@@ -360,35 +285,36 @@ static void client_poll(struct rail *r)
 			fprintf(stderr, "%s\n", ibv_wc_status_str(wc.status));
 			exit(1);
 		}
-		r->connected = false;
-		r->failures++;
-		again[agains++] = r->buffer[wc.wr_id][0];
+		l->connected = false;
+		l->failures++;
+		again[agains++] = *lane_slot(l, wc.wr_id);
 	}
 }
 
 /* Connect a rail whose port is up, and whose messages have all ended. */
 static void client_connect(unsigned int i)
 {
-	struct rail *r = &rail[i];
+	struct lane *l = &lane[i];
 	struct ibv_port_attr attr;
 	struct word w;
 
-	check(!ibv_query_port(r->ctx, 1, &attr), "ibv_query_port");
+	check(!ibv_query_port(l->rail.ctx, 1, &attr), "ibv_query_port");
 	if (attr.state != IBV_PORT_ACTIVE)
 		return;
-	rail_modify(r, IBV_QPS_RESET);
-	rail_init(r);
+	rail_modify(&l->rail, IBV_QPS_RESET);
+	lane_init(l);
 	word_send(i);
 	word_receive(&w, true);
-	rail_connect(r, &w);
+	rail_connect(&l->rail, w.qpn, &w.gid);
+	l->connected = true;
 }
 
-static void client_fill(struct rail *r, bool more)
+static void client_fill(struct lane *l, bool more)
 {
-	while (r->free && agains)
-		client_post(r, again[--agains]);
-	while (r->free && more && next < MESSAGES)
-		client_post(r, next++);
+	while (l->free && agains)
+		client_post(l, again[--agains]);
+	while (l->free && more && next < MESSAGES)
+		client_post(l, next++);
 }
 
 static int client(unsigned int failures)
@@ -399,15 +325,15 @@ static int client(unsigned int failures)
 	do {
 		lost = posted = 0;
 		for (i = 0; i < rails; i++)
-			lost += rail[i].losses;
+			lost += lane[i].losses;
 		for (i = 0; i < rails; i++) {
-			rail_events(&rail[i]);
-			client_poll(&rail[i]);
-			if (!rail[i].connected && !rail[i].posted)
+			lane_events(&lane[i]);
+			client_poll(&lane[i]);
+			if (!lane[i].connected && !lane[i].posted)
 				client_connect(i);
-			if (rail[i].connected)
-				client_fill(&rail[i], lost < failures);
-			posted += rail[i].posted;
+			if (lane[i].connected)
+				client_fill(&lane[i], lost < failures);
+			posted += lane[i].posted;
 		}
 	} while (lost < failures || posted || agains);
 	word_send(RAILS);
@@ -429,13 +355,13 @@ int main(int argc, char **argv)
 	check(devices && rails && rails <= RAILS && (unsigned int)n >= rails,
 	      "devices");
 	for (i = 0; i < rails; i++) {
-		rail_open(&rail[i], devices[i]);
-		rail_init(&rail[i]);
+		lane_open(&lane[i], devices[i]);
+		lane_init(&lane[i]);
 	}
 	ibv_free_device_list(devices);
 	socket_open(argv[2]);
 	ret = is_server ? server() : client((unsigned int)atoi(argv[4]));
 	for (i = 0; i < rails; i++)
-		rail_close(&rail[i]);
+		rail_close(&lane[i].rail);
 	return ret;
 }

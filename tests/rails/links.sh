@@ -1,17 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# links.sh URXE RAILS [SEED...]: fault rules for hosts, devices and links of a cluster
+# links.sh URXE FAILOVER [SEED...]: fault rules for hosts, devices and links of a cluster
 # file; and a client that continues over other rails, with 100 random failures by each
 # seed
 URXE=$(realpath "$1")
-rails=$(realpath "$2")
+failover=$(realpath "$2")
 shift 2
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../shim/lib.sh"
 cluster=$(realpath "$here/../../examples/clusters/eight-hca-host.cluster")
 cd "$URXE_DIR" || exit 99
-ln -s "$rails" rails
-PATH=$PWD:$PATH
 export URXE_KEEP=1
 
 # on HOST OPTION... -- CMD...
@@ -26,14 +24,14 @@ state() {
 
 for seed in "${@:-1}"; do
 	rm -f socket
-	on node2 -- rails server socket 4 0 >server 2>&1 &
+	on node2 -- "$failover" server socket 4 0 >server 2>&1 &
 	server=$!
 	await "the server" test -S socket
 	URXE_FAULT_SEED=$seed on node1 --fault port:link=rail0:ms=20:p=0.5:ready=3:DOWN=9 \
 		--fault port:link=rail1/1:ms=20:p=0.5:DOWN=9 \
 		--fault port:link=node2/mlx5_2:ms=23:p=0.5:DOWN=9 \
 		--fault port:dev=mlx5_3:ms=20:p=0.3:DOWN=9 -- \
-		rails client socket 4 100 >client 2>&1 ||
+		"$failover" client socket 4 100 >client 2>&1 ||
 		die "seed $seed: $(cat client server)"
 	wait $server || die "seed $seed: server: $(cat server)"
 	# a link has two ends: both get the event; on a switch, its other links stay
@@ -77,7 +75,7 @@ if have ibv_asyncwatch && have ibv_rc_pingpong; then
 	watch=$!
 	await "PORT_ACTIVE" grep -qi port.active watch
 	has "4: ACTIVE" state node1 mlx5_4
-	port=18700
+	port=$((20000 + $$ % 10000))
 	pingpong() {
 		port=$((port + 1))
 		"$URXE" run --cluster "$cluster" --host node1 -- \
