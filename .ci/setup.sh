@@ -73,6 +73,7 @@ packages_table()
 	fio                 fio-engine-rdma     fio                 fio            fio
 	g++                 gcc-c++             gcc-c++             g++            gcc
 	gcc-aarch64-linux-gnu  -                -                   -              -
+	hwloc-nox           hwloc               hwloc               hwloc          hwloc
 	infiniband-diags    infiniband-diags    infiniband-diags    -              -
 	iperf               iperf               iperf               iperf          iperf
 	iproute2            iproute             iproute2            iproute2       iproute2

@@ -47,6 +47,18 @@ need_ucx_verbs()
 	fi
 }
 
+# Set $input for ucx_perftest.  If it is linked with MPI (Debian 13), it needs two ranks,
+# unless its standard input is a terminal: then it is server or client, as needed here.
+input_for_ucx()
+{
+	ldd "$(command -v ucx_perftest)" | grep -q libmpi || return 0
+	coproc python3 -c 'import os, pty, sys
+ends = pty.openpty()
+print(os.ttyname(ends[1]), flush=True)
+sys.stdin.read()'
+	read -r input <&"${COPROC[0]}" || exit 99
+}
+
 # long COMMAND...: run the command only in "./check --long".
 long()
 {

@@ -8,15 +8,7 @@ need ucx_perftest
 need_ucx_verbs
 export UCX_NET_DEVICES=urxe0:1 UCX_WARN_UNUSED_ENV_VARS=n
 
-# If ucx_perftest is linked with MPI (Debian 13), it needs two ranks, unless its
-# standard input is a terminal: then it is server or client, as needed here.
-if ldd "$(command -v ucx_perftest)" | grep -q libmpi; then
-	coproc python3 -c 'import os, pty, sys
-ends = pty.openpty()
-print(os.ttyname(ends[1]), flush=True)
-sys.stdin.read()'
-	read -r input <&"${COPROC[0]}" || exit 99
-fi
+input_for_ucx
 
 for tl in rc_verbs ud_verbs; do
 	status=0

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# cluster.sh URXE: stock programs on the hosts of cluster files (--cluster, --host)
+# cluster.sh URXE PCI: stock programs on the hosts of cluster files (--cluster, --host)
 URXE=$(realpath "$1")
+pci_topology=$(realpath "$2")
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 examples=$here/../../examples/clusters
@@ -33,6 +34,10 @@ has "400 Gb/sec" on node2 cat /sys/class/infiniband/mlx5_7/ports/1/rate
 has rail7 on node2 ls /sys/class/infiniband/mlx5_7/device/net
 [ "$(on node1 cat /sys/class/infiniband/mlx5_3/node_guid)" != \
 	"$(on node2 cat /sys/class/infiniband/mlx5_3/node_guid)" ] || die "GUIDs"
+# as NCCL, UCX and hwloc read it
+for rail in 0:0 3:0 4:1 7:1; do
+	on node2 "$pci_topology" mlx5_${rail%:*} ${rail#*:} || die "topology of rail $rail"
+done
 # other paths of PCI functions are the machine's
 on node1 ls -d /sys/devices/pci0000:00 >out 2>&1
 ls -d /sys/devices/pci0000:00 >in 2>&1
@@ -48,14 +53,28 @@ done
 	has mlx5_7 "$URXE" run --host node2 -- sh -c 'cd / && ls /sys/class/infiniband'
 ) || exit 1
 if have ibv_devinfo; then
-	[ "$(on node1 ibv_devinfo | grep -c hca_id)" = 8 ] || die "ibv_devinfo"
+	on node1 ibv_devinfo >out || die "ibv_devinfo"
+	[ "$(grep -c hca_id out)" = 8 ] && [ "$(grep -c "PORT_ACTIVE" out)" = 8 ] ||
+		die "ibv_devinfo: $(cat out)"
 	has "fw_ver:				28.39.1002" on node2 ibv_devinfo -d mlx5_6
 fi
 if have rdma; then
-	has "link mlx5_5/1 state ACTIVE physical_state LINK_UP netdev rail5" on node1 rdma link
+	for host in node1 node2; do
+		on $host rdma link >out || die "rdma link"
+		for rail in 0 1 2 3 4 5 6 7; do
+			echo "link mlx5_$rail/1 state ACTIVE physical_state LINK_UP netdev rail$rail "
+		done | cmp - out || die "rdma link: $(cat out)"
+	done
+fi
+if have ibstatus; then
+	on node2 ibstatus >out || die ibstatus
+	[ "$(grep -c "^Infiniband device 'mlx5_[0-7]' port 1 status:" out)" = 8 ] &&
+		[ "$(grep -c "rate:		 400 Gb/sec (4X NDR)" out)" = 8 ] &&
+		[ "$(grep -c "state:		 4: ACTIVE" out)" = 8 ] || die "ibstatus: $(cat out)"
 fi
 if have ibstat; then
-	[ "$(on node1 ibstat -l | wc -l)" = 8 ] || die "ibstat -l"
+	on node2 ibstat -l >out || die "ibstat -l"
+	printf 'mlx5_%s\n' 0 1 2 3 4 5 6 7 | cmp - out || die "ibstat -l"
 fi
 
 # pingpong DEVICE DEVICE: from node2 to a server on node1

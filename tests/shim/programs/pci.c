@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The PCI function of the device in sysfs, read as topology code reads it: by
+ * The PCI function of a device in sysfs, read as topology code reads it: by
  * the paths that NCCL, UCX and hwloc use, in their order.
+ * Arguments: the device and its NUMA node, if a cluster file has set them.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -15,6 +16,18 @@
 #include "test.h"
 
 #define DEV "/sys/class/infiniband/urxe0"
+
+static char dev[64] = DEV;
+static int numa_node = -1;
+
+/* Return the path of a file of the device, until the next call. */
+static const char *of_dev(const char *file)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s%s", dev, file);
+	return path;
+}
 
 /*
  * Read an attribute, which must end with a newline.  False: it cannot be
@@ -68,7 +81,7 @@ static void as_nccl(void)
 {
 	char path[PATH_MAX], bus[64], again[PATH_MAX], text[64], *p;
 
-	CHECK(realpath(DEV "/device", path));
+	CHECK(realpath(of_dev("/device"), path));
 	p = path + strlen(path);
 	p[-1] = p[-3] = p[-4] = '0';
 	snprintf(again, sizeof(again), "%.4000s/subsystem", path);
@@ -86,7 +99,7 @@ static void as_nccl(void)
 	CHECK(number(path, "max_link_width") == 16);
 	/* no port above it, as in many virtual machines */
 	CHECK(!get(path, "../max_link_speed", text, sizeof(text)));
-	CHECK((int)number(path, "numa_node") == -1);
+	CHECK((int)number(path, "numa_node") == numa_node);
 	/* the parent directory is a host bridge, not a function */
 	*strrchr(path, '/') = 0;
 	CHECK(!strncmp(last(path), "pci", 3));
@@ -99,7 +112,7 @@ static void as_ucx(void)
 	unsigned int domain, bus, slot, function;
 	struct stat st;
 
-	CHECK(realpath(DEV, path));
+	CHECK(realpath(dev, path));
 	*strrchr(path, '/') = 0;
 	*strrchr(path, '/') = 0;
 	snprintf(link, sizeof(link), "%.4000s/device", path);
@@ -143,7 +156,7 @@ static void as_hwloc(void)
 	int fd, seen = 0;
 	DIR *dir;
 
-	CHECK(readlink(DEV, link, sizeof(link) - 1) > 0);
+	CHECK(readlink(dev, link, sizeof(link) - 1) > 0);
 	CHECK(!strstr(link, "/virtual/"));
 	slot = strstr(link, "/pci");
 	CHECK(slot);
@@ -202,11 +215,17 @@ static void check_links(void)
 	CHECK(access("/sys/devices/pci7578:ff/7578:ff:00.1", F_OK));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc > 2) {
+		snprintf(dev, sizeof(dev), "/sys/class/infiniband/%s", argv[1]);
+		numa_node = atoi(argv[2]);
+	}
 	as_nccl();
 	as_ucx();
 	as_hwloc();
+	if (argc > 2)
+		return 0;
 	check_cpus();
 	check_links();
 	return 0;
