@@ -224,6 +224,12 @@ struct urxe_cq_sh {
 	_Atomic uint32_t pending_events;
 	_Atomic uint32_t comp_events; /* events written to the FIFO so far */
 	_Atomic uint32_t comp_fetched; /* events read from the FIFO so far */
+	/*
+	 * Armings so far.  If the arm word is URXE_ARM_NONE, as many events
+	 * were written or are pending, unless a producer died, or still is,
+	 * between its CAS of the arm word and its event.
+	 */
+	_Atomic uint32_t armings;
 	_Atomic uint32_t held_back; /* completions held back by moderation */
 	_Atomic uint32_t eager_wanted; /* see eager.h */
 	_Atomic uint64_t eager_base; /* offset for the poller */

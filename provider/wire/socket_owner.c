@@ -373,8 +373,15 @@ static bool socket_owner_try(struct socket_owner *h, uint32_t *who)
 {
 	if (!socket_owner_take(h, who))
 		return false;
-	if (*who) /* have receivers recover what it left unfinished */
+	if (*who) {
+		/*
+		 * Have receivers recover what it left unfinished, also if its
+		 * context is not dead: a forked child may share it, or the
+		 * kernel has not closed its files yet.
+		 */
 		fabric_reap(h->ctx->fabric);
+		fabric_request_recovery(h->ctx->fabric);
+	}
 	if (socket_owner_open(h))
 		return true;
 	socket_owner_give_up(h);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Completions that were not polled. See cq_scan.h. */
 #include "cq_scan.h"
+#include "event.h"
 
 const struct urxe_cqe *cq_peek(const struct urxe_cq *cq, uint32_t i)
 {
@@ -56,14 +57,31 @@ uint32_t cq_announced(const struct urxe_cq *cq)
 	return n > 0 ? (uint32_t)n : 0;
 }
 
+/*
+ * The CQ is not armed.  Return whether the event of an arming was not raised.
+ * That is also true while a live producer is about to raise it; the program
+ * then gets one event too many.
+ */
+static bool cq_lacks_event(const struct urxe_cq_sh *sh)
+{
+	const uint32_t raised = load_acquire(&sh->comp_events) +
+				load_relaxed(&sh->pending_events);
+
+	return (int32_t)(load_relaxed(&sh->armings) - raised) > 0;
+}
+
 bool cq_announce_missed(struct urxe_cq *cq)
 {
 	const uint32_t kind = URXE_ARM_KIND(load_seq_cst(&cq->sh->arm));
 	bool found;
 
-	if (!cq->sh->channel ||
-	    (kind != URXE_ARM_NEXT && kind != URXE_ARM_SOLICITED))
+	if (!cq->sh->channel)
 		return true;
+	if (kind == URXE_ARM_NONE) {
+		if (cq_lacks_event(cq->sh))
+			event_send_comp(&cq->view);
+		return true;
+	}
 	if (!gate_trylock(&cq->gate))
 		return false;
 	found = cq_find(cq, cq_announced(cq), 0, kind);

@@ -43,7 +43,9 @@ uint32_t cq_announced(const struct urxe_cq *cq);
 /*
  * A process has died: raise the event of an armed CQ that has a completion
  * which no event announced, because the producer may have died between the
- * two.  The caller is outside of the gate.  False: try again.
+ * two.  The same if the CQ is no longer armed, and there was no event: the
+ * producer cleared the arm word first.  The caller is outside of the gate.
+ * False: try again.
  */
 bool cq_announce_missed(struct urxe_cq *cq);
 

@@ -95,6 +95,8 @@ static enum urxe_arm cq_set_arm(struct urxe_cq *cq, enum urxe_arm want,
 		else
 			word = want;
 	} while (!cas_seq_cst(&cq->sh->arm, &arm, word));
+	if (arm == URXE_ARM_NONE)
+		fetch_add_relaxed(&cq->sh->armings, 1);
 	return URXE_ARM_KIND(word);
 }
 

@@ -138,6 +138,8 @@ void receive_acks(uint32_t psn);
  * socket owner.
  */
 pid_t start_owner(void);
+/* @child is set to a child of it, which shares its context and sleeps. */
+pid_t start_owner_with(pid_t *child);
 
 /* test_responder_{killed,place,poll,read,vanish,xrc}.c */
 TCase *killed_case(void);

@@ -665,11 +665,10 @@ static void await_holder(void)
 	}
 }
 
-pid_t start_owner(void)
+pid_t start_owner_with(pid_t *child)
 {
 	int ready[2];
-	char c;
-	pid_t pid;
+	pid_t pid, c = 0;
 
 	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
 	pid = fork();
@@ -677,14 +676,26 @@ pid_t start_owner(void)
 	if (!pid) {
 		open_device();
 		await_holder();
-		c = write(ready[1], "", 1) == 1;
+		if (child)
+			c = fork();
+		while (child && !c)
+			pause();
+		if (write(ready[1], &c, sizeof(c)) != sizeof(c))
+			abort();
 		for (;;)
 			pause();
 	}
-	ck_assert_int_eq(read(ready[0], &c, 1), 1);
+	ck_assert_int_eq(read(ready[0], &c, sizeof(c)), sizeof(c));
 	close(ready[0]);
 	close(ready[1]);
+	if (child)
+		*child = c;
 	return pid;
+}
+
+pid_t start_owner(void)
+{
+	return start_owner_with(NULL);
 }
 
 /*

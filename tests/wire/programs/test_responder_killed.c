@@ -10,12 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "other_host.h"
+#include "shared/event_tag.h"
 
 /* Trace the system calls of all threads.  Return false if not permitted. */
 static bool trace(pid_t pid)
@@ -42,6 +44,14 @@ static bool trace(pid_t pid)
 	return done;
 }
 
+/* Whether the system call is the given one; a write: of a completion event. */
+static bool is_call(const struct __ptrace_syscall_info *info, long call)
+{
+	return info->op == PTRACE_SYSCALL_INFO_ENTRY &&
+	       (long)info->entry.nr == call &&
+	       (call != SYS_write || info->entry.args[2] == EVENT_COMP_SIZE);
+}
+
 /*
  * Stop a thread of the traced processes when it begins the system call.
  * Returns the thread.
@@ -60,8 +70,7 @@ static pid_t stop_before(long call)
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
 			ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info),
 			       &info);
-		if (info.op == PTRACE_SYSCALL_INFO_ENTRY &&
-		    (long)info.entry.nr == call)
+		if (is_call(&info, call))
 			break;
 	} while (!ptrace(PTRACE_SYSCALL, tid, 0, 0));
 	return tid;
@@ -70,23 +79,37 @@ static pid_t stop_before(long call)
 static void kill_traced(pid_t pid)
 {
 	ck_assert_int_eq(kill(pid, SIGKILL), 0);
-	while (waitpid(-1, NULL, __WALL) > 0)
+	/* its first thread ends last */
+	while (waitpid(-1, NULL, __WALL) != pid)
 		;
 }
 
+/* What the killed process is about to do. */
+static const struct {
+	long call;
+	bool shared; /* a child of it has the context, too */
+} ends[] = {
+	{ SYS_sendmmsg, false }, /* send the ACK */
+	{ SYS_sendmmsg, true },
+	{ SYS_write,
+	  false }, /* write the event; the CQ is not armed any more */
+	{ SYS_write, true },
+};
+
 /*
- * It has written a completion, and not yet raised its event: it is about to
- * send the ACK.
+ * It has written a completion, and not yet raised its event.
  */
 START_TEST(killed_before_the_event)
 {
 	struct ibv_comp_channel *channel;
 	struct pollfd p = { .events = POLLIN };
-	const pid_t pid = start_owner();
 	struct ibv_cq *plain, *of;
 	struct ibv_qp *qp;
+	pid_t pid, child = 0;
 	void *context;
 
+	ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	pid = start_owner_with(ends[_i].shared ? &child : NULL);
 	setup();
 	channel = ibv_create_comp_channel(ctx);
 	ck_assert_ptr_nonnull(channel);
@@ -98,7 +121,7 @@ START_TEST(killed_before_the_event)
 	ck_assert_int_eq(ibv_req_notify_cq(cq, 0), 0);
 	if (trace(pid)) {
 		say_send(qp, WIRE_SEND_ONLY, PSN, 0, 9);
-		stop_before(SYS_sendmmsg);
+		stop_before(ends[_i].call);
 		kill_traced(pid);
 		p.fd = channel->fd;
 		ck_assert_msg(poll(&p, 1, WAIT_MS) == 1, "no event");
@@ -109,6 +132,10 @@ START_TEST(killed_before_the_event)
 		puts("not tested: ptrace(2) is not permitted");
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
+	}
+	if (child) {
+		ck_assert_int_eq(kill(child, SIGKILL), 0);
+		ck_assert_int_eq(waitpid(child, NULL, 0), child);
 	}
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 	ck_assert_int_eq(ibv_destroy_cq(cq), 0);
@@ -174,7 +201,8 @@ TCase *killed_case(void)
 	TCase *t = tcase_create("killed");
 
 	tcase_set_timeout(t, 0);
-	tcase_add_test(t, killed_before_the_event);
+	tcase_add_loop_test(t, killed_before_the_event, 0,
+			    sizeof(ends) / sizeof(ends[0]));
 	tcase_add_test(t, stopped_in_a_packet);
 	return t;
 }
