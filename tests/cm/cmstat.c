@@ -3,6 +3,10 @@
  * cmstat DIR [wait N]: print the channels and ids of the connection manager
  * in the fabric at DIR.  With "wait": print nothing, but wait until there are
  * N listeners, at most 20 s.
+ *
+ * cmstat DIR executes PID: succeed if the process, a socket owner of the wire,
+ * is executing a packet of a connected QP.  PID may be stopped: no lock is
+ * taken.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +52,22 @@ static void channels(struct cm *cm)
 		       cm_chan_ref(cm, c) - 1, c->pid, c->comm, c->events);
 }
 
+static bool executes(const struct urxe_dev *dev, int pid)
+{
+	const struct urxe_owner_slot *s = dev->wire.owner_slot;
+	const struct urxe_process *p;
+	uint32_t i, owner;
+
+	for (i = 0; i < URXE_OWNER_SLOTS; i++) {
+		owner = load_acquire(&s[i].owner);
+		p = &dev->process[URXE_PROCESS_NUMBER(owner)];
+		if (owner && load_relaxed(&p->pid) == pid &&
+		    load_acquire(&s[i].at))
+			return true;
+	}
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	int want = argc == 4 && !strcmp(argv[2], "wait") ? atoi(argv[3]) : 0;
@@ -57,6 +77,9 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return 2;
+	if (argc == 4 && !strcmp(argv[2], "executes"))
+		return fabric_open(argv[1], false, &f) ||
+		       !executes(f->dev, atoi(argv[3]));
 	for (tries = 0; tries < 2000; tries++) {
 		if (!cm.t && !fabric_open(argv[1], false, &f)) {
 			cm.f = f;

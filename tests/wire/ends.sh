@@ -354,6 +354,25 @@ unresolved() # HOST
 
 # ------------------------------------------------------- the socket owner
 
+# Check that all threads of a process are stopped.
+is_stopped() # PID
+{
+	! grep -hE '^State:' "/proc/$1"/task/*/status | grep -qv 'T (stopped)'
+}
+
+# Kill a socket owner that executes no packet: a connection is lost if its request is
+# being executed (docs/deviations.md).
+kill_between_packets() # HOST PID
+{
+	while kill -STOP "$2"; do
+		await "$2" is_stopped "$2"
+		bare "$1" "$CMSTAT" "$URXE_DIR/$URXE_FABRIC" executes "$2" ||
+			break
+		kill -CONT "$2"
+	done
+	kill -KILL "$2"
+}
+
 try_holder()
 {
 	local host
@@ -362,7 +381,7 @@ try_holder()
 		what="the socket owner of $host is killed"
 		keep "$host"
 		traffic
-		kill -KILL "$(program "$keeper")"
+		kill_between_packets "$host" "$(program "$keeper")"
 		traffic_goes_on "$what: another process takes over"
 		over $asking $serving "$keeper"
 	done
