@@ -19,6 +19,7 @@
  *	wait		why a request cannot proceed: enum urxe_stall_kind
  *	errno		an errno value
  *	gid		a GID: two values
+ *	name		a text of up to 63 bytes: eight values
  *	cm, cmevent	enum rdma_user_cm_cmd, enum rdma_cm_event_type
  *	mad		a MAD as it is sent (wire/mad.h): 32 values
  *	data, packet	bytes: all values that follow
@@ -73,11 +74,13 @@ EVENT(RECV_POSTED, "posted a receive", "wr_id:x sge:u length:u srq?:x")
 /* A verb refused to post this WR and the WRs after it in the list. */
 EVENT(REFUSED, "refused", "wr_id:x error:errno recv?:u")
 
-/* Objects */
+/*
+ * Objects.  on: the device, as host/device; none if the fabric has no other one
+ */
 EVENT(QP_MADE, "made",
       "type:type send_cq:x recv_cq:x srq?:x max_send_wr:u max_recv_wr:u "
       "max_send_sge:u max_recv_sge:u max_inline:u all_signaled:u "
-      "device?:u")
+      "device?:u on?:name")
 EVENT(QP_MODIFIED, "modified",
       "mask:x state:state peer?:x sq_psn?:u rq_psn?:u mtu?:mtu timeout?:u "
       "retry_cnt?:u rnr_retry?:u min_rnr_timer?:u rd_atomic?:u "

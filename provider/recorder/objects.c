@@ -17,12 +17,19 @@ static struct pabi_ops next;
 
 static void qp_made(struct ibv_qp *qp, const struct ibv_qp_cap *cap, int all)
 {
+	const struct urxe_context *ctx;
+	uint64_t on[8] = { 0 };
+
 	if (!qp)
 		return;
+	ctx = to_uqp(qp)->ctx;
+	if (dev_hcas(ctx->fabric->dev) > 1)
+		node_name(ctx->fabric->dev, ctx->device, (char *)on);
 	trace(QP_MADE, qp->qp_num, qp->qp_type, V(qp->send_cq), V(qp->recv_cq),
 	      V(qp->srq), cap->max_send_wr, cap->max_recv_wr, cap->max_send_sge,
 	      cap->max_recv_sge, cap->max_inline_data, (uint64_t)all,
-	      to_uqp(qp)->ctx->device);
+	      ctx->device, on[0], on[1], on[2], on[3], on[4], on[5], on[6],
+	      on[7]);
 	recorder_wrap_qp_ex(qp);
 }
 

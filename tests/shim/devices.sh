@@ -107,7 +107,9 @@ if have ibv_rc_pingpong; then
 	}
 	await "a pingpong" traced
 	wait $server || die "the traced server"
-	has " device=2" "$URXE" trace "$URXE_DIR/trace.urxe"
+	has " device=2 on=urxe2" "$URXE" trace "$URXE_DIR/trace.urxe"
+	"$URXE" trace --pcap "$URXE_DIR/pcap" "$URXE_DIR/trace.urxe" || die "--pcap"
+	grep -aq "] at urxe2 WR " "$URXE_DIR/pcap" || die "no device in the comments"
 	rm "$URXE_DIR/trace.urxe"
 fi
 
@@ -125,9 +127,11 @@ if have ib_write_lat; then
 	await "traffic" transmitted
 	"$URXE" port down urxe1 || die "port down"
 	waits() {
-		"$URXE" why --fabric t 2>&1 | grep -q "the port of urxe1 is down"
+		"$URXE" why --fabric t 2>&1 | grep -q " at urxe[12]: .*the port of urxe1 is down"
 	}
 	await "urxe why does not report the port of urxe1: $("$URXE" why 2>&1)" waits
+	has "  DEVICE" "$URXE" top --once
+	has "  urxe2" "$URXE" top --once
 	"$URXE" port up urxe1 || die "port up"
 	kill $client $server
 	wait $client $server

@@ -119,20 +119,22 @@ static void page_row(struct page *p, const struct top *t,
 	const struct view_qp *q = r->qp;
 	const uint32_t state = URXE_CONN_STATE(load_relaxed(&q->sh.conn));
 	const struct stall *s = r->waits;
-	char qpn[16], waits[64] = "";
+	char qpn[16], on[VIEW_ON], waits[64] = "";
 
 	snprintf(qpn, sizeof(qpn), "0x%x", q->qpn);
+	view_qp_on(t->now, q->qpn, on);
 	if (s)
 		snprintf(waits, sizeof(waits), "%s %s", s->kind,
 			 stall_age(s, t->now));
 	page_line(
 		p,
-		"%7d%c %-12.12s %-8s %-4.4s %-5s %-8s %6s %5u %5u %-20s %6s %6s",
+		"%7d%c %-12.12s %-8s %-4.4s %-5s %-8s %6s %5u %5u %-20s %6s %6s%s%s",
 		q->process.pid, process_is_stopped(&q->process) ? 'T' : ' ',
 		q->process.comm, qpn, type_word(load_relaxed(&q->sh.type)),
 		reason_state_name(state), peer_word(q), scaled(r->packets),
 		s && s->has_wr ? s->queued : 0, view_receives(t->now, q), waits,
-		scaled(r->bytes), scaled(r->receives));
+		scaled(r->bytes), scaled(r->receives), *on ? "  " : "",
+		*on ? on + strlen(" at ") : "");
 }
 
 static void page_head(struct page *p, const struct top *t)
@@ -154,23 +156,27 @@ static void page_head(struct page *p, const struct top *t)
 		scaled(top_counter(t, URXE_CNT_ACK_TIMEOUT)),
 		stalls_count(&t->stalls, STALL_STALLS));
 	page_line(p, "");
-	page_line(p, "%7s  %-12s %-8s %-4s %-5s %-8s %6s %5s %5s %-20s %6s %6s",
+	page_line(p,
+		  "%7s  %-12s %-8s %-4s %-5s %-8s %6s %5s %5s %-20s %6s %6s%s",
 		  "PID", "PROGRAM", "QP", "TYPE", "STATE", "PEER", "PKT/S",
-		  "SENDQ", "RECVQ", "WAITS", "B/S", "RECV/S");
+		  "SENDQ", "RECVQ", "WAITS", "B/S", "RECV/S",
+		  dev_hcas(v->dev) > 1 ? "  DEVICE" : "");
 }
 
 static void page_stalls(struct page *p, const struct top *t)
 {
 	const struct stall *s = t->stalls.list;
+	char on[VIEW_ON];
 
 	if (stalls_count(&t->stalls, STALL_STALLS))
 		page_line(p, "");
 	for (; s < t->stalls.list + t->stalls.n; s++)
-		if (s->level == STALL_STALLS && s->qpn)
-			page_line(p, "%s, QP 0x%x, for %s: %s",
-				  process_name(&s->process), s->qpn,
+		if (s->level == STALL_STALLS && s->qpn) {
+			view_qp_on(t->now, s->qpn, on);
+			page_line(p, "%s, QP 0x%x%s, for %s: %s",
+				  process_name(&s->process), s->qpn, on,
 				  stall_age(s, t->now), s->what);
-		else if (s->level == STALL_STALLS)
+		} else if (s->level == STALL_STALLS)
 			page_line(p, "%s, for %s: %s",
 				  process_name(&s->process),
 				  stall_age(s, t->now), s->what);
@@ -217,12 +223,13 @@ static void json_qp(struct json *j, const struct top *t,
 	const struct view_qp *q = r->qp;
 	const uint64_t conn = load_relaxed(&q->sh.conn);
 	const struct stall *s = r->waits;
+	char on[VIEW_ON];
 
 	json_open(j, NULL, '{');
 	json_put_number(j, "qpn", q->qpn);
-	if (dev_hcas(t->now->dev) > 1)
-		json_put_number(j, "device",
-				hca_index(t->now->dev, view_hca(t->now, q)));
+	view_qp_on(t->now, q->qpn, on);
+	if (*on)
+		json_put_string(j, "device", on + strlen(" at "));
 	json_put_process(j, &q->process);
 	json_put_bool(j, "alive", q->ctx->alive);
 	json_put_string(j, "type", type_word(load_relaxed(&q->sh.type)));

@@ -131,8 +131,9 @@ static void put_of_wr(void *arg, const struct wire_packet *p, uint64_t i,
 	const struct trace_thread *t = a->r->thread;
 	char text[512] = "";
 
-	add(text, sizeof(text), "%s[%d] WR 0x%" PRIx64 ": %s", t->program,
-	    t->pid, a->w->wr_id, a->what);
+	add(text, sizeof(text), "%s[%d]%s%s WR 0x%" PRIx64 ": %s", t->program,
+	    t->pid, *a->w->qp->on ? " at " : "", a->w->qp->on, a->w->wr_id,
+	    a->what);
 	if (n > 1)
 		add(text, sizeof(text), ", packet %" PRIu64 " of %" PRIu64,
 		    i + 1, n);

@@ -214,6 +214,8 @@ static unsigned int field_values(const char *type)
 {
 	if (!strcmp(type, "mad"))
 		return MAD_BYTES / sizeof(uint64_t);
+	if (!strcmp(type, "name"))
+		return TRACE_NAME_ROOM / sizeof(uint64_t);
 	return strcmp(type, "gid") ? !!*type : 2;
 }
 
@@ -327,10 +329,31 @@ bool trace_gid(const struct trace_record *r, const char *name, uint8_t gid[16])
 	return true;
 }
 
+bool trace_name(const struct trace_record *r, const char *field,
+		char name[TRACE_NAME_ROOM])
+{
+	struct field f;
+	char *c;
+
+	*name = '\0';
+	if (!field_find(r, field, &f) || strcmp(f.type, "name"))
+		return false;
+	memcpy(name, &r->value[f.index], TRACE_NAME_ROOM);
+	name[TRACE_NAME_ROOM - 1] = '\0';
+	for (c = name; *c; c++)
+		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
+			*c = '?';
+	return *name;
+}
+
 static void print_field(FILE *to, const struct trace_record *r,
 			const struct field *f)
 {
-	if (!strcmp(f->type, "mad"))
+	char name[TRACE_NAME_ROOM];
+
+	if (!strcmp(f->type, "name") && trace_name(r, f->name, name))
+		fputs(name, to);
+	else if (!strcmp(f->type, "mad"))
 		trace_mad_print(to, (const void *)&r->value[f->index]);
 	else if (!strcmp(f->type, "data"))
 		print_data(to, r);

@@ -39,6 +39,10 @@ struct trace_data {
 /* Decode @r. Return false if it is another record or damaged. */
 bool trace_data(const struct trace_record *r, struct trace_data *d);
 
+#define TRACE_NAME_ROOM 64 /* size of a value of type name */
+/* Copy such a value. False: there is none, and @name is empty. */
+bool trace_name(const struct trace_record *r, const char *field,
+		char name[TRACE_NAME_ROOM]);
 /* Get the GID of that name. Return false if the record has none. */
 bool trace_gid(const struct trace_record *r, const char *name, uint8_t gid[16]);
 

@@ -58,6 +58,7 @@ static int qp_made(struct wr_histories *l, const struct trace_record *r)
 	qp->type = trace_number(r, "type");
 	qp->cq[0] = trace_number(r, "send_cq");
 	qp->cq[1] = trace_number(r, "recv_cq");
+	trace_name(r, "on", qp->on);
 	return 0;
 }
 

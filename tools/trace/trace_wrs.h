@@ -12,6 +12,7 @@
 #pragma once
 
 #include "trace_file.h"
+#include "trace_print.h"
 
 enum wr_step {
 	STEP_POSTED,
@@ -51,6 +52,7 @@ struct wr_history_qp {
 	/* from when it had this number; QPNs are reused */
 	uint64_t fabric, since;
 	uint32_t qpn;
+	char on[TRACE_NAME_ROOM]; /* its device, or "" */
 	int32_t pid; /* owner: trace_thread.process */
 	uint64_t type, cq[2]; /* cq: send CQ, receive CQ; 0: not known */
 	/* of the send queue [0] and the receive queue [1] */

@@ -308,6 +308,7 @@ void stalls_print(FILE *to, const struct stalls *s, const struct view *v,
 		  int32_t pid, uint32_t qpn)
 {
 	const struct stall *one;
+	char on[VIEW_ON];
 	uint32_t i;
 
 	for (i = 0; i < s->n; i++) {
@@ -315,8 +316,9 @@ void stalls_print(FILE *to, const struct stalls *s, const struct view *v,
 		if (!stall_matches(one, v, pid, qpn))
 			continue;
 		fputs(process_name(&one->process), to);
+		view_qp_on(v, one->qpn, on);
 		if (one->qpn)
-			fprintf(to, ", QP 0x%x", one->qpn);
+			fprintf(to, ", QP 0x%x%s", one->qpn, on);
 		fprintf(to, ": %s\n    %s for %s", one->what, one->kind,
 			stall_age(one, v));
 		if (*one->ends)

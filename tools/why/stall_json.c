@@ -22,12 +22,17 @@ void json_put_or_null(struct json *j, const char *name, bool is, uint64_t n)
 static void stall_put(struct json *j, const struct stall *s,
 		      const struct view *v)
 {
+	char on[VIEW_ON];
+
 	json_open(j, NULL, '{');
 	json_put_string(j, "kind", s->kind);
 	json_put_bool(j, "stalls", s->level == STALL_STALLS);
 	json_put_process(j, &s->process);
 	json_put_or_null(j, "tid", s->tid, s->tid);
 	json_put_or_null(j, "qpn", s->qpn, s->qpn);
+	view_qp_on(v, s->qpn, on);
+	if (*on)
+		json_put_string(j, "device", on + strlen(" at "));
 	json_put_or_null(j, "cq", s->cq, s->cq);
 	json_put_or_null(j, "peer", s->peer, s->peer);
 	json_put_or_null(j, "wr_id", s->has_wr, s->wr_id);

@@ -477,6 +477,18 @@ const struct view_qp *view_qp(const struct view *v, uint32_t qpn)
 	return at && v->qp[at - 1].qpn == qpn ? &v->qp[at - 1] : NULL;
 }
 
+void view_qp_on(const struct view *v, uint32_t qpn, char on[VIEW_ON])
+{
+	const struct view_qp *q = view_qp(v, qpn);
+	char name[64];
+
+	*on = '\0';
+	if (!q || dev_hcas(v->dev) == 1)
+		return;
+	node_name(v->dev, hca_index(v->dev, view_hca(v, q)), name);
+	snprintf(on, VIEW_ON, " at %s", name);
+}
+
 const struct view_cq *view_cq(const struct view *v, const struct view_ctx *c,
 			      uint32_t index)
 {

@@ -44,6 +44,8 @@ struct view_fifo {
 	uint32_t slot, gen, number;
 };
 
+#define VIEW_ON 72 /* size of view_qp_on() */
+
 struct view_qp {
 	const struct view_ctx *ctx;
 	struct view_process process;
@@ -101,6 +103,11 @@ struct view *view_take(const char *dir, bool quiet);
 void view_free(struct view *v);
 
 const struct view_qp *view_qp(const struct view *v, uint32_t qpn);
+/*
+ * Set @on to " at " and the name of the device of a QP, or to "" if the fabric
+ * has one device, or not this QP.
+ */
+void view_qp_on(const struct view *v, uint32_t qpn, char on[VIEW_ON]);
 /* The device of a QP. */
 static inline struct urxe_hca *view_hca(const struct view *v,
 					const struct view_qp *q)
