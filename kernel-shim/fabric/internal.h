@@ -79,6 +79,7 @@ void subnet_init(struct urxe_dev *dev);
 uint32_t port_state_up(const struct urxe_dev *dev, uint32_t k);
 /* port.c: store the paths between all ports, after a port has changed. */
 void paths_update(struct urxe_dev *dev);
+void paths_update_of(struct urxe_dev *dev, uint32_t k);
 /*
  * gid.c: fill the GID tables of a new segment; that of device 0 only if it is
  * not filled from the addresses of the system.

@@ -138,45 +138,97 @@ static void nodes_join(struct urxe_dev *dev, uint16_t parent[NODES])
 				  &dev->sw[s].peer[port]);
 }
 
-static uint32_t path_word(const struct urxe_dev *dev, uint16_t parent[NODES],
-			  uint32_t k, uint32_t j)
+/* What the paths of a device depend on. */
+struct path_end {
+	uint16_t tree; /* of nodes_join() */
+	bool infiniband, active, starting;
+	uint32_t gen;
+};
+
+static void path_ends(struct urxe_dev *dev, struct path_end end[URXE_MAX_HCA])
 {
-	const struct urxe_hca *a = &dev->hca[k], *b = &dev->hca[j];
+	uint16_t parent[NODES];
+	uint32_t k;
+
+	nodes_join(dev, parent);
+	for (k = 0; k < dev_hcas(dev); k++) {
+		struct urxe_hca *hca = &dev->hca[k];
+
+		end[k] = (struct path_end){
+			.tree = dev->has_links ? (uint16_t)root_of(parent, k) :
+						 0,
+			.infiniband = hca->infiniband,
+			.active = load_seq_cst(&hca->port_state) ==
+				  URXE_PORT_ACTIVE,
+			.starting = load_seq_cst(&hca->down) &
+				    LINK_STARTING,
+			.gen = load_seq_cst(&hca->subnet.gen),
+		};
+	}
+}
+
+static uint32_t path_word(const struct path_end *a, const struct path_end *b)
+{
 	enum urxe_port_state state = URXE_PORT_ACTIVE;
 
 	if (a->infiniband != b->infiniband)
 		return URXE_PORT_NOP;
-	if (load_seq_cst(&a->port_state) != URXE_PORT_ACTIVE ||
-	    load_seq_cst(&b->port_state) != URXE_PORT_ACTIVE)
+	if (!a->active || !b->active)
 		state = URXE_PORT_DOWN;
-	else if ((load_seq_cst(&a->down) | load_seq_cst(&b->down)) &
-			 LINK_STARTING ||
-		 (dev->has_links && root_of(parent, k) != root_of(parent, j)))
+	else if (a->starting || b->starting || a->tree != b->tree)
 		state = URXE_PORT_NOP;
-	return URXE_PATH(state, load_seq_cst(&a->subnet.gen) +
-					load_seq_cst(&b->subnet.gen));
+	return URXE_PATH(state, a->gen + b->gen);
+}
+
+/* With 1,000 devices there are a million paths, of which few change. */
+static void path_set(_Atomic uint32_t *path, uint32_t word)
+{
+	if (load_seq_cst(path) != word)
+		store_seq_cst(path, word);
 }
 
 /*
  * A process that changes a port or link increments port_changes after the
- * change, and then stores all paths.  If it reads another number after that,
- * it repeats: the last store has the final values (all seq_cst).  All paths
- * are stored, since a process may have been killed before it stored its own.
+ * change, and then sets paths.  If it reads another number after that, it
+ * repeats: the last store has the final values.  All accesses are seq_cst: if a
+ * process stores an old value after path_set() of another one has found the
+ * final value, it reads the number of the other process, and repeats.
  */
-void paths_update(struct urxe_dev *dev)
+static void paths_set(struct urxe_dev *dev, uint32_t first, uint32_t last)
 {
-	uint16_t parent[NODES];
+	const uint32_t hcas = dev_hcas(dev);
+	struct path_end end[URXE_MAX_HCA];
 	uint32_t tries = 0, before, k, j;
 
 	do {
 		before = load_seq_cst(&dev->port_changes);
-		nodes_join(dev, parent);
-		for (k = 0; k < dev_hcas(dev); k++)
-			for (j = 0; j < dev_hcas(dev); j++)
-				store_seq_cst(&dev->hca[k].path[j],
-					      path_word(dev, parent, k, j));
+		path_ends(dev, end);
+		for (k = first; k < last; k++)
+			for (j = 0; j < hcas; j++)
+				path_set(&dev->hca[k].path[j],
+					 path_word(&end[k], &end[j]));
+		for (j = 0; j < hcas && last - first == 1; j++)
+			path_set(&dev->hca[j].path[first],
+				 path_word(&end[j], &end[first]));
 	} while (load_seq_cst(&dev->port_changes) != before &&
 		 ++tries < PATH_TRIES);
+}
+
+/* Also those of other ports: a process may have been killed before it set them.
+ */
+void paths_update(struct urxe_dev *dev)
+{
+	paths_set(dev, 0, dev_hcas(dev));
+}
+
+/*
+ * Update the paths of node @k.  The caller has the device lock: if it is
+ * killed, the next owner updates all.
+ */
+void paths_update_of(struct urxe_dev *dev, uint32_t k)
+{
+	if (k < dev_hcas(dev))
+		paths_set(dev, k, k + 1);
 }
 
 static void ports_changed(struct urxe_dev *dev)

@@ -120,7 +120,7 @@ static void subnet_changed(struct urxe_fabric *f, uint32_t k, uint32_t event)
 {
 	fetch_add_seq_cst(&subnet_of(f->dev, k)->gen, 1);
 	fetch_add_seq_cst(&f->dev->port_changes, 1);
-	paths_update(f->dev);
+	paths_update_of(f->dev, k);
 	fabric_unlock(f);
 	if (k < URXE_MAX_HCA)
 		fabric_port_event(f, k, event);
