@@ -247,6 +247,8 @@ static int device_allocate(struct urxe_fabric *f, int fd,
 		ret = ALLOCATE(fd, dm, URXE_DM_FIRST);
 	if (!ret && infiniband)
 		ret = ALLOCATE(fd, umad, URXE_MAX_UMAD);
+	if (!ret && infiniband)
+		ret = ALLOCATE(fd, sa_service, URXE_MAX_SA_SERVICE);
 	if (!ret)
 		ret = ALLOCATE(fd, host, c->hosts);
 	if (!ret)

@@ -25,12 +25,12 @@ bool sma_answer(struct urxe_fabric *f, uint32_t node, uint32_t in_port,
 bool pma_answer(struct urxe_fabric *f, uint32_t node,
 		uint8_t mad[MAD_BYTES_MAX]);
 /*
- * The same for a request to the built-in subnet administrator.  The response
- * may be longer: *out is allocated, and *len its length.
+ * The same for a request of a device to the built-in subnet administrator.
+ * The response may be longer: *out is allocated, and *len its length.
  * False: there is no answer, or no memory for it.
  */
-bool sa_answer(struct urxe_fabric *f, const uint8_t mad[MAD_BYTES_MAX],
-	       uint8_t **out, size_t *len);
+bool sa_answer(struct urxe_fabric *f, uint32_t from,
+	       const uint8_t mad[MAD_BYTES_MAX], uint8_t **out, size_t *len);
 
 /* Make mad the response to itself. */
 static inline void mad_respond(uint8_t *mad, uint16_t status)

@@ -24,6 +24,7 @@ uint64_t attr_get(const uint8_t *attribute, enum attribute_field f);
 #define SMP_RETURN_PATH 192
 #define SMP_HOPS 63
 #define GMP_DATA 64 /* of a performance MAD */
+#define SA_KEY 36
 #define SA_DATA 56
 #define SA_DATA_BYTES 200
 #define NODE_DESCRIPTION_BYTES 64
@@ -70,6 +71,7 @@ enum mad_attribute {
 	RECORD_SM_INFO = 0x18,
 	RECORD_LINK = 0x20,
 	RECORD_GUID_INFO = 0x30,
+	RECORD_SERVICE = 0x31,
 	RECORD_PKEY_TABLE = 0x33,
 	RECORD_PATH = 0x35,
 	RECORD_MC_MEMBER = 0x38,
@@ -80,6 +82,7 @@ enum mad_status {
 	STATUS_BAD_METHOD = 0x08,
 	STATUS_BAD_ATTRIBUTE = 0x0c,
 	STATUS_BAD_VALUE = 0x1c,
+	STATUS_NO_RESOURCES = 0x0100,
 	STATUS_NO_RECORDS = 0x0300,
 	STATUS_TOO_MANY_RECORDS = 0x0400,
 	STATUS_REQUEST_INVALID = 0x0200,

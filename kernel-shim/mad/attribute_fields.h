@@ -145,6 +145,11 @@ FIELD(MEMBER, life, 346, 6)
 FIELD(MEMBER, scope, 384, 4)
 FIELD(MEMBER, join_state, 388, 4)
 
+FIELD(SERVICE, id, 0, 64)
+FIELD(SERVICE, gid_low, 128, 64)
+FIELD(SERVICE, pkey, 192, 16)
+FIELD(SERVICE, lease, 224, 32)
+
 FIELD(LINK, from_lid, 0, 16)
 FIELD(LINK, from_port, 16, 8)
 FIELD(LINK, to_port, 24, 8)

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agents.h"
 #include "fabric/profile.h"
+#include "sa.h"
 #include "wire/field.h"
 
 #define RMPP_VERSION 1
@@ -25,14 +25,8 @@
 #define SELECT_EXACTLY 2
 #define MTU_4096 5
 #define LIFE_TIME 18 /* default of OpenSM */
-#define RECORD_MAX 128
 #define FULL_MEMBER 1
 #define SEND_ONLY_FULL_MEMBER 8
-
-struct component {
-	uint8_t bit; /* of the component mask */
-	uint16_t at, bits; /* in the record */
-};
 
 #define NODE_AT 32 /* bit of the NodeInfo in its record; PortInfo as well */
 #define PORT_CAPS 7 /* component of the capability mask */
@@ -44,28 +38,6 @@ static const struct component port_components[] = {
 	{ 7, NODE_AT + 160, 32 },
 	{ 10, NODE_AT + 224, 8 },
 };
-
-/* A query, and the records found so far. */
-struct query {
-	struct urxe_fabric *f;
-	const uint8_t *mad;
-	const uint8_t *wanted; /* the record of the query */
-	uint64_t mask;
-	bool table; /* GetTable: any number of records */
-	/*
-	 * the modifier has bit 31: a port matches if it has the set bits of
-	 * the capability mask (IB 15.2.5.3)
-	 */
-	bool caps;
-	uint8_t *out; /* SA_DATA bytes for the header, then the records */
-	size_t stride, records, room;
-	bool failed; /* no memory */
-};
-
-static bool wants(const struct query *q, unsigned int bit)
-{
-	return q->mask >> bit & 1;
-}
 
 static bool record_matches(const struct query *q, const struct component *c,
 			   size_t n, const uint8_t *record)
@@ -97,7 +69,7 @@ static bool query_is_valid(const struct query *q, const struct component *c,
 	return !(q->mask & ~known);
 }
 
-static void record_add(struct query *q, const uint8_t *record)
+void record_add(struct query *q, const uint8_t *record)
 {
 	const size_t at = SA_DATA + q->records * q->stride;
 	uint8_t *more;
@@ -512,8 +484,7 @@ static void member_record(struct query *q, uint32_t i, int k, uint8_t *r)
  */
 static uint16_t find_members(struct query *q)
 {
-	static const uint8_t no_key[8];
-	const bool trusted = memcmp(q->mad + 36, no_key, sizeof(no_key));
+	const bool trusted = query_is_trusted(q);
 	const struct urxe_dev *dev = q->f->dev;
 	uint8_t record[RECORD_MAX];
 	uint32_t i;
@@ -658,6 +629,8 @@ static uint16_t sa_get(struct query *q, uint32_t attribute)
 		return find_paths(q);
 	if (attribute == RECORD_MC_MEMBER)
 		return find_members(q);
+	if (attribute == RECORD_SERVICE)
+		return services_find(q);
 	for (i = 0; i < RECORDS; i++)
 		if (records[i].attribute == attribute)
 			return find_records(q, &records[i]);
@@ -673,10 +646,14 @@ static uint16_t sa_run(struct query *q, uint32_t method, uint32_t attribute)
 	case METHOD_SET:
 		if (attribute == RECORD_MC_MEMBER)
 			return join(q);
+		if (attribute == RECORD_SERVICE)
+			return service_set(q);
 		if (attribute == ATTRIBUTE_INFORM_INFO)
 			return inform_info(q);
 		return STATUS_BAD_ATTRIBUTE;
 	case METHOD_DELETE:
+		if (attribute == RECORD_SERVICE)
+			return service_delete(q);
 		return attribute == RECORD_MC_MEMBER ? leave(q) :
 						       STATUS_BAD_ATTRIBUTE;
 	default:
@@ -708,13 +685,14 @@ static size_t sa_finish(struct query *q, uint16_t status)
 	return SA_DATA + data;
 }
 
-bool sa_answer(struct urxe_fabric *f, const uint8_t mad[MAD_BYTES_MAX],
-	       uint8_t **out, size_t *len)
+bool sa_answer(struct urxe_fabric *f, uint32_t from,
+	       const uint8_t mad[MAD_BYTES_MAX], uint8_t **out, size_t *len)
 {
 	const uint32_t method = (uint32_t)attr_get(mad, ATTR_MAD_method);
 	const uint32_t attribute = (uint32_t)attr_get(mad, ATTR_MAD_attribute);
 	struct query q = {
 		.f = f,
+		.from = from,
 		.mad = mad,
 		.wanted = mad + SA_DATA,
 		.mask = attr_get(mad, ATTR_SA_component_mask),

@@ -22,6 +22,7 @@
 #include "profile.h"
 #include "robust.h"
 #include "subnet.h"
+#include "sa.h"
 #include "umad.h"
 #include "wire.h"
 
@@ -496,6 +497,7 @@ struct urxe_dev {
 	struct urxe_dm_slot dm[URXE_MAX_DM]; /* sparse: see dm_high */
 	/* these have memory as far as they are used (device_allocate) */
 	alignas(URXE_PAGE) struct urxe_umad umad[URXE_MAX_UMAD];
+	struct urxe_sa_service sa_service[URXE_MAX_SA_SERVICE];
 	struct urxe_host host[URXE_MAX_HOST];
 	struct urxe_hca hca[URXE_MAX_HCA];
 	struct urxe_switch sw[URXE_MAX_SWITCH];

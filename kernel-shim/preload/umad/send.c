@@ -154,7 +154,7 @@ static bool node_answers(const struct umad_send *s, const struct route *r,
 		return pma_answer(f, r->node, mad);
 	return mad_class(mad) == CLASS_SA && !f->dev->sm_external &&
 	       r->node == subnet_sm_home(f->dev) &&
-	       sa_answer(f, mad, answer, len);
+	       sa_answer(f, s->umad.device, mad, answer, len);
 }
 
 /* As in the kernel: a Get or Set that no agent takes is refused. */
