@@ -22,7 +22,13 @@
 /* Limit of values from shared memory: a port is busy for no longer */
 #define BUSY_NS 10000000000ull
 
-enum stage { STAGE_NONE, STAGE_SENT, STAGE_ARRIVED };
+enum stage {
+	STAGE_NONE,
+	STAGE_PARKED, /* queued again; it has arrived before */
+	STAGE_FAILED, /* to be completed when those before it are */
+	STAGE_SENT,
+	STAGE_ARRIVED
+};
 
 struct timed_wr {
 	uint32_t index; /* of its send queue slot */
@@ -89,7 +95,7 @@ static void timed_wr_plan(struct urxe_qp *qp, struct timed_wr *m,
 		rx = peer->hca;
 	rate = hca_rate(tx) < hca_rate(rx) ? hca_rate(tx) : hca_rate(rx);
 	latency = (uint64_t)own->latency + (peer ? peer->hca : own)->latency;
-	ns = wire_bytes(qp, w->length) * 80 / rate;
+	ns = wire_bytes(qp, wqe_wire_length(w)) * 80 / rate;
 	begin = port_reserve(&tx->sends_at, now + (fetches ? latency : 0), ns);
 	if (peer)
 		begin = port_reserve(&rx->receives_at, begin, ns);
@@ -113,6 +119,20 @@ static void timing_disown(struct urxe_qp *qp)
 	t->pid = urxe_pid;
 }
 
+/*
+ * Retry a WR that was parked. Retries take no time: the timers of the queue
+ * continue only while execute() is repeated.
+ */
+static enum verdict timed_wr_retry(struct urxe_qp *qp, struct run *r,
+				   struct timed_wr *m, struct urxe_wqe *w)
+{
+	const enum verdict v = execute(qp, r, w);
+
+	if (v != WR_RNR && v != WR_SILENT)
+		m->stage = STAGE_NONE;
+	return v;
+}
+
 static enum verdict timing_begin(struct urxe_qp *qp, struct run *r,
 				 struct urxe_wqe *w)
 {
@@ -121,6 +141,8 @@ static enum verdict timing_begin(struct urxe_qp *qp, struct run *r,
 
 	timing_disown(qp);
 	m = timed_wr_at(qp, qp->sq.begun);
+	if (m->stage == STAGE_PARKED && m->index == qp->sq.begun)
+		return timed_wr_retry(qp, r, m, w);
 	m->stage = STAGE_NONE;
 	if (wqe_is_local(w)) {
 		if (qp->sq.begun == qp->sq.done)
@@ -157,13 +179,13 @@ static bool timed_wr_execute(struct urxe_qp *qp, struct timed_wr *m)
 	qp_guard_raise(qp, requester_uses(w));
 	v = execute(qp, &r, w);
 	if (v == WR_RNR || v == WR_SILENT) {
-		m->stage = STAGE_NONE; /* it is begun again */
+		m->stage = STAGE_PARKED;
 		requester_park_flight(qp, &r, m->index, v);
 		return false;
 	}
 	guard_lower(qp->guard);
 	if (v == WR_FAILED) {
-		m->stage = STAGE_NONE;
+		m->stage = STAGE_FAILED;
 		requester_answer(qp, m->index, r.status);
 		return true;
 	}
@@ -181,11 +203,13 @@ static uint64_t timing_progress(struct urxe_qp *qp, uint64_t now)
 	timing_disown(qp);
 	for (i = qp->sq.done; (int32_t)(qp->sq.begun - i) > 0; i++) {
 		m = timed_wr_at(qp, i);
-		if (m->stage == STAGE_NONE || m->index != i)
+		if (m->stage < STAGE_FAILED || m->index != i)
 			continue;
 		if (m->stage == STAGE_SENT && m->due <= now &&
 		    !timed_wr_execute(qp, m))
 			return next;
+		if (m->stage == STAGE_FAILED)
+			break; /* those behind it are flushed */
 		if (m->stage == STAGE_ARRIVED && m->due <= now) {
 			m->stage = STAGE_NONE;
 			requester_answer(qp, i, IBV_WC_SUCCESS);

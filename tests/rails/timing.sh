@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# timing.sh URXE SPEED: with --timing, messages take at least the time that rates and
-# latencies imply, and two rails carry more than one. Without it, they do not.
+# timing.sh URXE SPEED ERRORS: with --timing, messages take at least the time that rates
+# and latencies imply, and two rails carry more than one. Without it, they do not. WRs
+# that fail do so in their turn.
 URXE=$(realpath "$1")
 speed=$(realpath "$2")
+errors=$(realpath "$3")
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../shim/lib.sh"
 cd "$URXE_DIR" || exit 99
@@ -42,6 +44,8 @@ quick() {
 	us=$("$URXE" run -- "$speed" write 1 640 65536) && [ "$us" -lt "$wire" ]
 }
 await "without --timing" quick
+
+"$URXE" run --timing -- "$errors" || die "errors"
 
 # a degraded rate
 "$URXE" port set a/mlx5_0 rate=5 || die "port set"
