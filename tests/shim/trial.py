@@ -128,7 +128,9 @@ def try_signals():
         line = run.stdout.readline()
         expect(line == f"got {sig.name}\n", f"{sig.name}: {line}")
     run.send_signal(signal.SIGTSTP)
-    await_("the program does not stop", lambda: state(pid) == "T")
+    # a shell, too, continues a job when all of it has stopped
+    await_("the program does not stop",
+           lambda: state(pid) == "T" and state(run.pid) == "T")
     run.send_signal(signal.SIGCONT)
     await_("the program does not continue", lambda: state(pid) == "S")
     run.terminate()
