@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -87,15 +88,74 @@ static void findings_free(struct findings *out)
 	out->line = NULL;
 }
 
-bool copy_out(int fd, uint64_t offset, void *buf, size_t len)
+void *copy_space(size_t size)
+{
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+void copy_space_free(void *at, size_t size)
+{
+	if (at)
+		munmap(at, size);
+}
+
+/* Clear private memory.  Its whole pages are dropped, which takes no time. */
+static void clear(char *buf, size_t len)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	const uintptr_t at = (uintptr_t)buf;
+	const size_t head = (page - at % page) % page;
+	const size_t tail = (at + len) % page;
+
+	if (len < head + tail + page ||
+	    madvise(buf + head, len - head - tail, MADV_DONTNEED)) {
+		memset(buf, 0, len);
+		return;
+	}
+	memset(buf, 0, head);
+	memset(buf + len - tail, 0, tail);
+}
+
+static bool copy_data(int fd, uint64_t offset, char *buf, size_t len)
 {
 	size_t done;
 	ssize_t n;
 
 	for (done = 0; done < len; done += (size_t)n) {
-		n = pread(fd, (char *)buf + done, len - done,
-			  (off_t)(offset + done));
+		n = pread(fd, buf + done, len - done, (off_t)(offset + done));
 		if (n <= 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Most of an arena and of the device is holes.  To copy them as data would
+ * take a gigabyte of memory for a few contexts.
+ */
+bool copy_out(int fd, uint64_t offset, void *buf, size_t len)
+{
+	const uint64_t end = offset + len;
+	char *const to = buf;
+	uint64_t at, data, hole;
+	struct stat st;
+
+	if (fstat(fd, &st) || end < offset || (uint64_t)st.st_size < end)
+		return false;
+	for (at = offset; at < end; at = hole) {
+		data = (uint64_t)lseek(fd, (off_t)at, SEEK_DATA);
+		if ((off_t)data < 0) /* ENXIO: a hole up to the end */
+			data = errno == ENXIO ? end : at;
+		if (data > end)
+			data = end;
+		clear(to + (at - offset), data - at);
+		hole = (uint64_t)lseek(fd, (off_t)data, SEEK_HOLE);
+		if ((off_t)hole < 0 || hole > end)
+			hole = end;
+		if (!copy_data(fd, data, to + (data - offset), hole - data))
 			return false;
 	}
 	return true;
@@ -251,9 +311,8 @@ static int inspection_alloc(struct inspection *l)
 	/*
 	 * the heap and bounce rings are not copied: their pages stay unused
 	 */
-	l->arena = aligned_alloc(URXE_PAGE, sizeof(*l->arena));
-	l->dev = aligned_alloc(URXE_PAGE, (sizeof(*l->dev) + URXE_PAGE - 1) /
-						  URXE_PAGE * URXE_PAGE);
+	l->arena = copy_space(sizeof(*l->arena));
+	l->dev = copy_space(sizeof(*l->dev));
 	return l->arena && l->dev ? 0 : -1;
 }
 
@@ -292,7 +351,7 @@ void inspect_fabric(const char *dir)
 	findings_free(&locks);
 	findings_free(&out);
 out_free:
-	free(l->arena);
-	free(l->dev);
+	copy_space_free(l->arena, sizeof(*l->arena));
+	copy_space_free(l->dev, sizeof(*l->dev));
 	free(l);
 }

@@ -44,7 +44,14 @@ struct inspection {
 };
 
 /*
- * Copy from file fd.  Return false on an error or if the file is too short.
+ * Allocate zeroed memory for a copy; NULL: there is none.  Not by malloc(3),
+ * which writes to all of it if MALLOC_PERTURB_ is set, as by meson.
+ */
+void *copy_space(size_t size);
+void copy_space_free(void *at, size_t size);
+/*
+ * Copy from file fd to private memory.  Return false on an error or if the file
+ * is too short.
  */
 bool copy_out(int fd, uint64_t offset, void *buf, size_t len);
 /*

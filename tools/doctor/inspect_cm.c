@@ -122,7 +122,7 @@ void inspect_cm(struct inspection *l)
 	fd = openat(l->f->dirfd, "cm", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return; /* the connection manager was never used */
-	cm.t = aligned_alloc(URXE_PAGE, sizeof(*cm.t));
+	cm.t = copy_space(sizeof(*cm.t));
 	if (cm.t && !cm_copy_out(fd, &cm)) {
 		found(l->out, "the file \"cm\" is truncated");
 	} else if (cm.t) {
@@ -130,6 +130,6 @@ void inspect_cm(struct inspection *l)
 		inspect_ids(l, &cm);
 		inspect_fifos(l, &cm);
 	}
-	free(cm.t);
+	copy_space_free(cm.t, sizeof(*cm.t));
 	close(fd);
 }

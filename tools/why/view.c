@@ -381,9 +381,9 @@ static void cm_read(struct view *v, int dirfd)
 
 	if (fd < 0)
 		return; /* rdma_cm is not used in this fabric */
-	v->cm.t = aligned_alloc(URXE_PAGE, sizeof(*v->cm.t));
+	v->cm.t = copy_space(sizeof(*v->cm.t));
 	if (v->cm.t && !cm_copy_out(fd, &v->cm)) {
-		free(v->cm.t);
+		copy_space_free(v->cm.t, sizeof(*v->cm.t));
 		v->cm.t = NULL;
 	}
 	close(fd);
@@ -419,8 +419,6 @@ static int view_read(struct view *v, int dirfd)
 
 struct view *view_take(const char *dir, bool quiet)
 {
-	const size_t size = (sizeof(struct urxe_dev) + URXE_PAGE - 1) /
-			    URXE_PAGE * URXE_PAGE;
 	struct view *v = calloc(1, sizeof(*v));
 	char text[FABRICS_TEXT];
 	int dirfd, err = ENOMEM;
@@ -430,7 +428,7 @@ struct view *view_take(const char *dir, bool quiet)
 		err = errno;
 	if (v && dirfd >= 0) {
 		v->pidns = fabric_pidns();
-		v->dev = aligned_alloc(URXE_PAGE, size);
+		v->dev = copy_space(sizeof(*v->dev));
 		if (v->dev)
 			err = view_read(v, dirfd);
 	}
@@ -463,8 +461,8 @@ void view_free(struct view *v)
 	free(v->cq);
 	free(v->srq);
 	free(v->fifo);
-	free(v->cm.t);
-	free(v->dev);
+	copy_space_free(v->cm.t, sizeof(*v->cm.t));
+	copy_space_free(v->dev, sizeof(*v->dev));
 	free(v);
 }
 
