@@ -257,6 +257,7 @@ static int port_subnet(const char *name, const char *device, char **words)
 	struct settings s = { 0 };
 	struct urxe_link_end end;
 	struct urxe_fabric *f;
+	char own[64];
 	int ret;
 
 	for (; *words; words++)
@@ -271,9 +272,11 @@ static int port_subnet(const char *name, const char *device, char **words)
 	if (ret)
 		return ret;
 	ret = !choose_end(f, device, &end);
-	if (!ret && s.given & SET_RATE && fabric_set_rate(f, end, s.rate))
-		ret = fail(1, "no link of %s has a rate of %u Gb/s", device,
+	if (!ret && s.given & SET_RATE && fabric_set_rate(f, end, s.rate)) {
+		node_name(f->dev, end.node, own);
+		ret = fail(1, "no link of %s has a rate of %u Gb/s", own,
 			   s.rate);
+	}
 	s.given &= ~(unsigned int)SET_RATE;
 	if (!ret && s.given && end.node >= URXE_MAX_HCA)
 		ret = fail(1, "%s is a switch", device);

@@ -597,6 +597,11 @@ int fabric_set_link(struct urxe_fabric *f, struct urxe_link_end e,
 /* The same for the port of device k: FABRIC_LINK_UP or FABRIC_LINK_DOWN. */
 int fabric_set_port(struct urxe_fabric *f, uint32_t k, bool up);
 /*
+ * Replace one end of a link by the other one if that is of a lower node, or of
+ * a lower port of the same: both ends give the same one.
+ */
+void link_end_first(const struct urxe_fabric *f, struct urxe_link_end *e);
+/*
  * Set the rate of a link in Gb/s, at the devices at its ends; 0: that of their
  * profile.  -EINVAL: there is no such rate, or no link.
  */

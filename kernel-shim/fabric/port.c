@@ -364,6 +364,16 @@ static int link_peer(const struct urxe_dev *dev, const struct urxe_link_end *e,
 	return peer->node == NODE_NONE ? -EINVAL : 0;
 }
 
+void link_end_first(const struct urxe_fabric *f, struct urxe_link_end *e)
+{
+	struct urxe_link_end peer;
+
+	if (!link_peer(f->dev, e, &peer) &&
+	    (peer.node < e->node ||
+	     (peer.node == e->node && peer.port < e->port)))
+		*e = peer;
+}
+
 int fabric_set_link(struct urxe_fabric *f, struct urxe_link_end e,
 		    enum fabric_link_state state)
 {

@@ -10,6 +10,7 @@
 struct link {
 	struct urxe_link_end end;
 	uint32_t ready; /* ms for which it starts when it comes up */
+	bool starting; /* it is up, and carries no packets yet */
 	uint64_t at; /* when it does; UINT64_MAX: it is not down */
 };
 
@@ -93,15 +94,32 @@ void fault_links_advance(void)
 	fabric_set_link(links.fabric, l->end, FABRIC_LINK_STARTING);
 	l->at += l->ready * NS_PER_MS;
 	l->ready = 0;
+	l->starting = true;
 }
 
-/* The link that @r is about, if it strikes in @ctx. False: there is none. */
+/*
+ * The link that @r is about, if it strikes in @ctx: the same end by each of its
+ * names. False: there is none.
+ */
 static bool rule_link(const struct fault_rule *r,
 		      const struct urxe_context *ctx, struct urxe_link_end *end)
 {
 	*end = (struct urxe_link_end){ .node = (uint16_t)ctx->device,
 				       .port = 1 };
-	return !*r->link || link_end_find(ctx->fabric, r->link, end);
+	if (*r->link && !link_end_find(ctx->fabric, r->link, end))
+		return false;
+	link_end_first(ctx->fabric, end);
+	return true;
+}
+
+/* Forget when the link of @end changes, as it is set for good. */
+static void link_forget(const struct urxe_fabric *f,
+			const struct urxe_link_end *end)
+{
+	struct link *l = links.fabric == f ? link_entry(end) : NULL;
+
+	if (l)
+		l->at = UINT64_MAX;
 }
 
 bool fault_link_down(const struct fault_rule *r, struct urxe_context *ctx)
@@ -113,8 +131,10 @@ bool fault_link_down(const struct fault_rule *r, struct urxe_context *ctx)
 	if (!rule_link(r, ctx, &end))
 		return false;
 	fabric_set_link(ctx->fabric, end, FABRIC_LINK_DOWN);
-	if (!r->value)
+	if (!r->value) {
+		link_forget(ctx->fabric, &end);
 		return false;
+	}
 	if (links.fabric != ctx->fabric) /* DOWN of another fabric: end it */
 		fault_links_up();
 	links.fabric = ctx->fabric;
@@ -123,23 +143,21 @@ bool fault_link_down(const struct fault_rule *r, struct urxe_context *ctx)
 		fabric_set_link(ctx->fabric, end, FABRIC_LINK_UP);
 		return false;
 	}
-	if (l->at != UINT64_MAX && until <= l->at)
+	if (l->at != UINT64_MAX && !l->starting && until <= l->at)
 		return true; /* an earlier rule ends later */
 	l->at = until;
 	l->ready = r->ready;
+	l->starting = false;
 	return true;
 }
 
 void fault_link_up(const struct fault_rule *r, struct urxe_context *ctx)
 {
 	struct urxe_link_end end;
-	struct link *l;
 
 	if (!rule_link(r, ctx, &end))
 		return;
-	l = links.fabric == ctx->fabric ? link_entry(&end) : NULL;
-	if (l)
-		l->at = UINT64_MAX;
+	link_forget(ctx->fabric, &end);
 	fabric_set_link(ctx->fabric, end, FABRIC_LINK_UP);
 }
 
