@@ -5,7 +5,8 @@
  *
  * The text of a lesson is in its Markdown page NN-NAME.md.  The first line
  * of the page is "# Lesson N: TITLE".  The section "## Say first what you
- * expect" has the questions that are printed before the program runs.
+ * expect" has the questions that are printed before the program runs.  Its
+ * first command "urxe run" has the options with which the program runs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,6 +23,8 @@
 #include "common/commands.h"
 
 #define QUESTIONS "## Say first what you expect"
+#define COMMAND "    urxe run "
+#define MAX_WORDS 16 /* of options in it */
 
 /*
  * Directories of the pages with the sources, and of the programs, in the
@@ -148,20 +151,49 @@ static void wait_for_reader(void)
 	while (c != '\n' && c != EOF);
 }
 
-/* Print a command line as in the page, and run the program. */
-static int run_program(const char *path)
+/* Get the options of the first "urxe run" of the page. */
+static void run_options(const char *path, char text[256])
 {
-	char *argv[] = { (char *)path, NULL };
-	int status;
+	char line[256], *end;
+	FILE *page = fopen(path, "re");
+
+	*text = 0;
+	while (page && fgets(line, sizeof(line), page)) {
+		if (strncmp(line, COMMAND, strlen(COMMAND)))
+			continue;
+		end = strstr(line, "-- ./");
+		if (end)
+			snprintf(text, 256, "%.*s",
+				 (int)(end - line - strlen(COMMAND)),
+				 line + strlen(COMMAND));
+		break;
+	}
+	if (page)
+		fclose(page);
+}
+
+/* Print a command line as in the page, and run the program. */
+static int run_program(const char *page, const char *fabric, const char *path)
+{
+	char *argv[MAX_WORDS + 6] = { "urxe", "run", "--fabric",
+				      (char *)fabric };
+	char text[256], *word, *rest;
+	int status, n = 4;
 	pid_t pid;
 
-	printf("$ urxe run -- %s\n", path);
+	run_options(page, text);
+	printf("$ urxe run %s-- %s\n", text, path);
 	fflush(stdout);
+	for (word = strtok_r(text, " ", &rest); word && n < MAX_WORDS + 4;
+	     word = strtok_r(NULL, " ", &rest))
+		argv[n++] = word;
+	argv[n++] = "--";
+	argv[n] = (char *)path;
 	pid = fork();
 	if (pid < 0)
 		return fail(1, "fork: %s", strerror(errno));
 	if (!pid) {
-		execv(path, argv);
+		execv("/proc/self/exe", argv);
 		_exit(cannot_run(path, errno));
 	}
 	while (waitpid(pid, &status, 0) < 0)
@@ -183,13 +215,11 @@ static int lesson_run(const struct course *c, const char *page)
 			"no program %s: lessons with rdma_cm are built only if librdmacm-dev is installed",
 			program);
 	snprintf(fabric, sizeof(fabric), "lesson-%d", (int)getpid());
-	ret = set_environment(fabric, false);
-	if (!ret)
-		ret = show_questions(page);
+	ret = show_questions(page);
 	if (ret)
 		return ret;
 	wait_for_reader();
-	ret = run_program(program);
+	ret = run_program(page, fabric, program);
 	printf("\nExplanation and experiments: %s\n", page);
 	return ret;
 }

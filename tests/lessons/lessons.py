@@ -12,7 +12,7 @@ A page has, in this order:
   a block "```output": the output of the program.  There may be several blocks;
     each belongs to the "urxe run OPTIONS -- ./PROGRAM" above it
   a table of changes: the first column has `-DBREAK=K`, and options of urxe run as
-    `code`, if any; the third column has, as `code` and in order, each line that the
+    `code`, if they are not those of the first block; the third column has, as `code` and in order, each line that the
     changed program prints and the unchanged one does not, or "nothing else"
   a picture of a trace, "![TITLE](pictures/FILE)", after a line "<!-- trace
     [BREAK=K] [OPTION...] -->" with options of tests/trace/picture
@@ -82,7 +82,8 @@ class Page:
         for row in re.findall(r"^\| `-DBREAK=.*$", self.text, re.M):
             cells = re.split(r"(?<!\\)\|", row)
             number = int(re.search(r"BREAK=(\d+)", cells[1])[1])
-            self.options[number] = re.findall(r"`(--[^`]*)`", cells[1])
+            self.options[number] = (re.findall(r"`(--[^`]*)`", cells[1]) or
+                                    self.runs[0][0])
             self.breaks[number] = [
                 html.unescape(line).replace("\\|", "|")
                 for line in re.findall(r"`([^`]*)`", cells[3])]
@@ -147,9 +148,11 @@ def check_lesson(page):
     """urxe lesson N prints the questions, and then the output of the program."""
     code, out = run([URXE, "lesson", str(page.number)])
     begin, _, rest = out.partition("\n$ ")
-    printed, _, end = rest.partition("\n")[2].rpartition("\nExplanation")
+    command, _, rest = rest.partition("\n")
+    printed, _, end = rest.rpartition("\nExplanation")
     expect(f"{page.name}: urxe lesson", code == 0 and
            begin.startswith(page.title) and QUESTIONS in begin and
+           command.startswith(" ".join(["urxe run", *page.runs[0][0], "-- "])) and
            page.path in end, out)
     expect(f"{page.name}: what it prints", printed == page.runs[0][1],
            show_difference(page.runs[0][1], printed))
@@ -187,9 +190,9 @@ def check_compilers(page):
     program = page.program()
     if not program:
         return
-    for options, output in page.runs:
-        code, out = run([URXE, "run", "--fabric", page.name, *options, "--",
-                         program])
+    for number, (options, output) in enumerate(page.runs):
+        code, out = run([URXE, "run", "--fabric", f"{page.name}-run{number}",
+                         *options, "--", program])
         expect(f"{page.name}: what it prints {options}",
                out == output and code == 0, show_difference(output, out))
 
