@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The agents that hardware and a built-in subnet manager provide: subnet
- * management (sma.c), performance (pma.c), and subnet administration (sa.c).
+ * management (sma.c), performance (pma.c), a vendor's class (vendor.c), and
+ * subnet administration (sa.c).
  * Each answers a request in the thread that sends it, from the state of the
  * fabric.  Any thread may call these functions.
  */
@@ -24,6 +25,9 @@ bool sma_answer(struct urxe_fabric *f, uint32_t node, uint32_t in_port,
 /* The same for a performance MAD. */
 bool pma_answer(struct urxe_fabric *f, uint32_t node,
 		uint8_t mad[MAD_BYTES_MAX]);
+/* The same for the vendor class of Mellanox HCAs. */
+bool vendor_answer(struct urxe_fabric *f, uint32_t node,
+		   uint8_t mad[MAD_BYTES_MAX]);
 /*
  * The same for a request of a device to the built-in subnet administrator.
  * The response may be longer: *out is allocated, and *len its length.

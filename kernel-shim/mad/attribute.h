@@ -33,6 +33,7 @@ enum mad_class {
 	CLASS_SUBN = 0x01,
 	CLASS_SA = 0x03,
 	CLASS_PERF = 0x04,
+	CLASS_MELLANOX = 0x0a,
 	CLASS_SUBN_DIRECTED = 0x81,
 };
 

@@ -6,7 +6,7 @@
  * @at is the first bit, counted from the start of the attribute, for MAD, SMP
  * and SA from the start of the MAD.  The first bit of a field is its most
  * significant one.  Chapters of the IB specification: 13.4 (MAD), 14.2 (SMP
- * and its attributes), 15.2 (SA), 16.1 (performance).
+ * and its attributes), 15.2 (SA), 16.1 (performance).  GENERAL is in vendor.c.
  */
 #ifndef FIELD
 #define FIELD(attribute, name, at, bits)
@@ -154,6 +154,16 @@ FIELD(LINK, from_lid, 0, 16)
 FIELD(LINK, from_port, 16, 8)
 FIELD(LINK, to_port, 24, 8)
 FIELD(LINK, to_lid, 32, 16)
+
+FIELD(GENERAL, hw_revision, 64, 16)
+FIELD(GENERAL, device_id, 80, 16)
+FIELD(GENERAL, uptime, 288, 32)
+FIELD(GENERAL, major, 328, 8)
+FIELD(GENERAL, minor, 336, 8)
+FIELD(GENERAL, sub_minor, 344, 8)
+FIELD(GENERAL, ext_major, 608, 32)
+FIELD(GENERAL, ext_minor, 640, 32)
+FIELD(GENERAL, ext_sub_minor, 672, 32)
 
 FIELD(RECORD, lid, 0, 16)
 FIELD(RECORD, port, 16, 8)

@@ -96,6 +96,17 @@ has "1 packets transmitted, 1 received" run ibping -c 1 -G "0x$(guid 1)"
 kill $server
 wait $server
 has "0 received" run ibping -c 1 2
+"$URXE" run -- ibsysstat -C urxe1 -S >/dev/null 2>&1 &
+server=$!
+has_cpus() {
+	run ibsysstat 2 cpu 2>&1 | grep -q "cpu 0:"
+}
+await ibsysstat has_cpus
+has "$(uname -n)" run ibsysstat 2 host
+kill $server
+wait $server
+# no vendor class
+run vendstat -N 2 >/dev/null 2>&1 && die "vendstat"
 
 # a port that is down
 has "Peer PortInfo" run ibportstate 64 2 query
@@ -116,4 +127,15 @@ if have ib_send_bw; then
 	await "multicast" client
 	wait $server || die "multicast: $(cat "$URXE_DIR/server")"
 fi
-rm -f "$URXE_DIR/net" "$URXE_DIR/server"
+
+# the vendor class of Mellanox HCAs; a tool that knows the device ID shows all of the
+# firmware version
+profiles=$(cd "$(dirname "$0")/../../profiles" && pwd)
+export URXE_FABRIC=mlx
+sed 's/^vendor_part_id .*/vendor_part_id 4123/' "$profiles/connectx-7.profile" >"$URXE_DIR/six.profile"
+"$URXE" run --devices 2 --link-layer infiniband --profile "$URXE_DIR/six.profile" -- true ||
+	die "run --profile"
+has "hw_dev_id:   0x101b" run vendstat -N 2
+has "fw_version:  28.43.3608" run vendstat -N 2
+has "fw_psid:     'MT_0000000838'" run vendstat -N 1
+rm -f "$URXE_DIR/net" "$URXE_DIR/server" "$URXE_DIR/six.profile"

@@ -152,6 +152,8 @@ static bool node_answers(const struct umad_send *s, const struct route *r,
 		return sma_answer(f, r->node, r->in_port, mad);
 	if (mad_class(mad) == CLASS_PERF)
 		return pma_answer(f, r->node, mad);
+	if (mad_class(mad) == CLASS_MELLANOX)
+		return vendor_answer(f, r->node, mad);
 	return mad_class(mad) == CLASS_SA && !f->dev->sm_external &&
 	       r->node == subnet_sm_home(f->dev) &&
 	       sa_answer(f, s->umad.device, mad, answer, len);
