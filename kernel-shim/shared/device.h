@@ -385,6 +385,7 @@ struct urxe_owner_slot {
 	_Atomic uint32_t tid;
 	_Atomic uint32_t batches; /* incremented for each batch of packets */
 	_Atomic uint32_t at; /* QPN of the packet being processed; 0: none */
+	_Atomic uint32_t acks; /* incremented when all due ACKs were sent */
 	struct urxe_guard guard; /* in no group: every destroyer reads it */
 };
 

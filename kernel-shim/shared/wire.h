@@ -90,6 +90,12 @@ struct urxe_wire_inbox {
 	alignas(URXE_WIRE_LINE) _Atomic uint32_t tail;
 	/* records lost because the ring was full; for diagnostic tools */
 	_Atomic uint32_t lost;
+	/*
+	 * Of the responder, here because the socket owner writes this line:
+	 * when the last ACK became due, the process id of the socket owner (0:
+	 * none was due) and its `acks` (struct urxe_owner_slot).
+	 */
+	_Atomic uint32_t ack_owner, ack_due;
 };
 
 /* How long a poll counts as recent, ns. */

@@ -111,6 +111,7 @@ static int wire_reserve(struct urxe_qp *qp)
 	if (ret)
 		return ret;
 	memset(&e->responder, 0, sizeof(e->responder));
+	store_relaxed(&e->inbox.ack_owner, 0);
 	store_release(&qp->sh->wire, 1);
 	return 0;
 }
@@ -210,6 +211,8 @@ static int wire_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 			qp->qpn);
 		return ret;
 	}
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR)
+		settle(qp);
 	ret = next.modify_qp(ibqp, attr, mask);
 	if (!ret && mask & IBV_QP_STATE &&
 	    (away || attr->qp_state == IBV_QPS_RESET))
@@ -221,7 +224,10 @@ static int wire_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 static int wire_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct wire_requester *r = to_uqp(ibqp)->wire;
-	int ret = next.destroy_qp(ibqp);
+	int ret;
+
+	settle(to_uqp(ibqp));
+	ret = next.destroy_qp(ibqp);
 
 	if (!ret)
 		requester_free(r);

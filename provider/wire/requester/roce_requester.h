@@ -27,6 +27,13 @@ void requester_attach(struct urxe_qp *qp, struct wire_requester *r);
 struct wire_requester *requester_detach(struct urxe_qp *qp);
 
 /*
+ * settle.c: the program is about to move a QP to ERR, or to destroy it.  An RC
+ * QP acknowledges what it has received, and processes the responses that have
+ * arrived.  qp->lock is not held.
+ */
+void settle(struct urxe_qp *qp);
+
+/*
  * datagram.c: install the transport for datagrams to other hosts in a new UD
  * QP, unless it has another transport.
  */

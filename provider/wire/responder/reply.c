@@ -54,6 +54,7 @@ void reply_ack_later(struct request *r)
 {
 	struct wire_server *s = r->s;
 	struct cached_qp *v = r->v;
+	struct urxe_wire_inbox *in;
 
 	v->due = true;
 	/*
@@ -62,6 +63,9 @@ void reply_ack_later(struct request *r)
 	 */
 	v->psn = wire_psn_add(load_relaxed(&r->c->sh->epsn), WIRE_PSN_MASK);
 	v->msn = r->st->msn;
+	in = &container_of(r->st, struct urxe_wire_qp, responder)->inbox;
+	store_relaxed(&in->ack_due, load_relaxed(&s->owner_slot.sh->acks));
+	store_relaxed(&in->ack_owner, s->owner_slot.me);
 	if (v->listed)
 		return;
 	v->listed = true;
@@ -77,6 +81,8 @@ void reply_covers_ack(struct request *r, uint32_t psn)
 
 void reply_acks(struct wire_server *s)
 {
+	_Atomic uint32_t *acks = &s->owner_slot.sh->acks;
+	const bool any = s->due;
 	struct cached_qp *v;
 
 	while (s->due) {
@@ -87,6 +93,8 @@ void reply_acks(struct wire_server *s)
 			reply_ack(s, v);
 	}
 	reply_flush(s);
+	if (any)
+		store_release(acks, load_relaxed(acks) + 1);
 }
 
 void reply_forget(struct wire_server *s, struct cached_qp *v)
