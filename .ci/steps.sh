@@ -30,12 +30,34 @@ skip()
 	say "skipped: $1"
 }
 
+# Set cpu to the CPU time of the children that have ended, in s.
+cpu_time()
+{
+	local file
+
+	file=$(mktemp) || return
+	times >"$file" # a subshell would have no children
+	cpu=$(tail -n 1 "$file" | tr 'ms' '  ' |
+		awk '{ print int($1 * 60 + $2 + $3 * 60 + $4) }')
+	rm -f "$file"
+}
+
+# Set time to that which passed since `began` and `cpu` were set, as text.
+spent()
+{
+	local before=$cpu
+
+	cpu_time
+	time="$((SECONDS - began)) s, $((cpu - before)) CPU s"
+}
+
 # step NAME COMMAND...: run the command as one test.  Exit status 77 means skipped;
 # the last line of the output is the reason.
 step()
 {
-	local name=$1 log status began=$SECONDS
+	local name=$1 log status began=$SECONDS cpu time
 	shift
+	cpu_time
 
 	log=$(mktemp) || { fail "$name"; return 1; }
 	say
@@ -43,7 +65,7 @@ step()
 	"$@" 2>&1 | tee "$log" >&2
 	status=${PIPESTATUS[0]}
 	case $status in
-	0) pass "$name ($((SECONDS - began)) s)" ;;
+	0) spent; pass "$name ($time)" ;;
 	77) skip "$name: $(tail -n 1 "$log")" ;;
 	*) fail "$name" "$(tail -n 40 "$log" | sed 's/^/  /')
   repeat: $(repeat_line "$@")" ;;
@@ -66,12 +88,16 @@ repeat_line()
 meson_test()
 {
 	local dir=$1 status n_ok n_failed n_skipped report before=$failed
+	local began=$SECONDS cpu time
 	shift
+	cpu_time
 
 	say
 	say "== tests in $dir"
 	meson test -C "$dir" --no-rebuild "$@" </dev/null >&2
 	status=$?
+	spent
+	say "tests in $dir: $time"
 	if ! read -r n_ok n_failed n_skipped < <(tests/results.py --sum "$dir")
 	then
 		fail "meson test in $dir: status $status, no results"

@@ -471,5 +471,5 @@ int main(void)
 	add_loop(s, invalid_rule_reported, COUNT(wrong));
 	add(s, fault_is_logged);
 	add(s, child_has_own_counts);
-	return run(s);
+	return run_unloaded(s);
 }

@@ -871,5 +871,5 @@ int main(void)
 	add_loop(s, local_read_without_any_flag, WHERE_COUNT);
 	add_loop(s, stale_keys, WHERE_COUNT);
 	add_loop(s, many_mrs_in_use, WHERE_COUNT);
-	return run(s);
+	return run_unloaded(s);
 }

@@ -565,5 +565,5 @@ int main(void)
 	add_loop(s, first_wr, WHERE_COUNT * VANISHINGS);
 	add_loop(s, first_fault_counts, WHERE_COUNT);
 	add_loop(s, reason_in_the_log, WHERE_COUNT * SIDES * (int)OPS);
-	return run(s);
+	return run_unloaded(s);
 }

@@ -639,5 +639,5 @@ int main(void)
 	add(s, window_binds);
 	add(s, psn_mismatch);
 	add(s, attribute_errors);
-	return run(s);
+	return run_unloaded(s);
 }
