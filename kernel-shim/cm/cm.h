@@ -77,7 +77,8 @@ struct cm {
 	 * Called with each MAD that is sent, or that would be sent if the
 	 * peer were on another host; may be NULL.  The tables are locked.
 	 */
-	void (*sent)(const struct cm_id *from, const uint8_t mad[MAD_BYTES]);
+	void (*sent)(const struct cm *cm, const struct cm_id *from,
+		     const uint8_t mad[MAD_BYTES]);
 };
 
 static inline uint64_t cm_min(uint64_t a, uint64_t b)

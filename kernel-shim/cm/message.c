@@ -57,7 +57,7 @@ static void send_mad(struct cm *cm, const struct cm_id *id,
 		     const uint8_t mad[MAD_BYTES])
 {
 	if (cm->sent)
-		cm->sent(id, mad);
+		cm->sent(cm, id, mad);
 	if (!cm_is_remote(id))
 		return;
 	if (cm->transmit)

@@ -114,10 +114,11 @@ EVENT(DATA, "data", "wr_id:x op:op psn:u offset?:u bytes:u data:data")
 /*
  * A message of the CM protocol, recorded when it is sent, or when it would be
  * sent on a wire.  peer is the QPN of the remote QP, if the sender knows it.
+ * on: the device that sends, as in QP_MADE
  */
 EVENT(CM_SENT, "CM",
       "sgid:gid dgid:gid traffic_class?:x flow_label?:x mad:mad peer?:x "
-      "other_host?:u")
+      "other_host?:u on?:name")
 /*
  * A packet that was sent to another host or received from one.  packet.h has
  * the positions of the values.  refused is the enum wire_refusal of a

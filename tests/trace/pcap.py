@@ -50,10 +50,11 @@ def options(body):
 
 
 def read_pcapng(path):
-    """Return (ns, bytes, comment) of each packet; check that all lengths agree."""
+    """Return (ns, bytes, comment, interface) of each packet; check that all lengths
+    agree, and that the interfaces precede the packets."""
     with open(path, "rb") as f:
         data = f.read()
-    at, kinds, packets = 0, [], []
+    at, kinds, packets, interfaces = 0, [], [], []
     while at < len(data):
         kind, n = struct.unpack_from("=II", data, at)
         expect("a block's length stands twice", n % 4 == 0 and n >= 12 and
@@ -65,17 +66,20 @@ def read_pcapng(path):
             options(body[16:])
         elif kind == 1:
             named = dict(options(body[8:]))
-            expect("an interface of ns", named[9] == b"\x09" and
-                   named[2] == b"urxe0" and named[3], named)
+            expect("an interface of ns", named[9] == b"\x09" and named[3],
+                   named)
+            expect("of Ethernet", body[:4] == struct.pack("=HH", 1, 0), body)
+            interfaces.append(named[2].decode())
         else:
-            _, high, low, there, length = struct.unpack_from("=5I", body)
+            number_of, high, low, there, length = struct.unpack_from("=5I", body)
             text = dict(options(body[20 + (there + 3) // 4 * 4:]))
             expect("a whole packet", kind == 6 and there == length, kind)
             packets.append((high << 32 | low, body[20:20 + there],
-                            text[1].decode()))
+                            text[1].decode(), interfaces[number_of]))
         at += n
-    expect("one section, one interface, packets",
-           kinds[:2] == [0x0a0d0d0a, 1] and set(kinds[2:]) <= {6}, kinds[:3])
+    expect("one section, interfaces, packets", kinds == sorted(
+        kinds, key=[0x0a0d0d0a, 1, 6].index) and kinds.count(0x0a0d0d0a) == 1
+        and kinds.count(1) == len(set(interfaces)) >= 1, (interfaces, kinds))
     times = [p[0] for p in packets]
     expect("in the order of time", times == sorted(times))
     expect("of today", all(abs(t / 1e9 - time.time()) < 3600 for t in times))
@@ -85,8 +89,8 @@ def read_pcapng(path):
 class Packet:
     """A RoCE packet, decoded according to the annex, without the tables of urxe."""
 
-    def __init__(self, ns, raw, comment):
-        self.ns, self.comment = ns, comment
+    def __init__(self, ns, raw, comment, interface):
+        self.ns, self.comment, self.interface = ns, comment, interface
         kind = ETHERTYPES[struct.unpack_from(">H", raw, 12)[0]]
         ip = bytearray(raw[14:])
         self.version = kind
@@ -250,6 +254,8 @@ def client(trace, name, words):
     said = pair(trace, words, f"{words} localhost")
     out, packets, _ = pcap(trace)
     check_decoded(name, out)
+    expect("one device is one interface",
+           {p.interface for p in packets} == {"urxe0"}, packets)
     return packets, *said
 
 
@@ -534,10 +540,75 @@ def lost(trace):
            "not in the trace" in said, said)
 
 
+# ------------------------------------------------------------------ several devices
+
+RAILS = os.path.join(HERE, "..", "..", "examples", "clusters",
+                     "rail-isolated.cluster")
+ADDRESSES = {"10.0.0.1": "alice/mlx5_0", "10.0.1.1": "alice/mlx5_1",
+             "10.0.0.2": "bob/mlx5_0", "10.0.1.2": "bob/mlx5_1"}
+
+
+def rails(trace, server, client):
+    """Run programs of two hosts in a fabric of their own."""
+    return pair(trace, f"URXE_HOST=bob {server}", f"URXE_HOST=alice {client}",
+                options=["--fabric", "rails", "--cluster", RAILS])
+
+
+def decoded(path, *fields, only=""):
+    """Return a list of the fields' values for each packet."""
+    words = [word for field in fields for word in ("-e", field)]
+    return [line.split("\t") for line in tshark(
+        path, "-T", "fields", "-Y", only, *words).splitlines()]
+
+
+def devices(trace):
+    """Each packet is in the interface of the device that sends it."""
+    if not shutil.which("rping") or not shutil.which("ibv_rc_pingpong"):
+        return
+    rping_words = f"-a 10.0.1.2 -p {free_port()} -C 2"
+    words = f"ibv_rc_pingpong -d mlx5_0 -g 3 -n 3 -p {free_port()}"
+    rails(trace, f"sh -c '{RPING} -s {rping_words} && {words}'",
+          f"sh -c '{RPING} -c {rping_words} && "
+          f"until {words} localhost; do sleep 0.05; done'")
+    out, packets, _ = pcap(trace)
+    expect("a device of each end, of both programs",
+           {p.interface for p in packets} == set(ADDRESSES.values()),
+           {p.interface for p in packets})
+    if not TSHARK:
+        return
+    rows = decoded(out, "ip.src", "frame.interface_name",
+                   "frame.interface_description", "infiniband.bth.destqp")
+    expect("tshark: the address and the interface are of one device", rows and
+           all(name == ADDRESSES[source] and
+               description == f"urxe trace: packets that {name} would have sent"
+               for source, name, description, _ in rows), rows)
+    expect("also messages of the CM", {name for _, name, _, qpn in rows
+                                       if number(qpn) == 1} ==
+           {"alice/mlx5_1", "bob/mlx5_1"}, rows)
+    text = subprocess.run([URXE, "trace", trace], text=True,
+                          capture_output=True).stdout
+    expect("whose device is in the trace", set(re.findall(
+        r" CM RE[QP] .* on=(\S+)", text)) == {"alice/mlx5_1", "bob/mlx5_1"},
+        text)
+
+
+def untraced_peer(trace):
+    """The device of a QP that is not in the trace is unknown."""
+    if not shutil.which("ibv_rc_pingpong"):
+        return
+    words = f"ibv_rc_pingpong -d mlx5_0 -g 3 -n 3 -p {free_port()}"
+    rails(trace, f"env -u URXE_TRACE {words}", f"{words} localhost")
+    _, packets, _ = pcap(trace)
+    expect("its responses are in another interface",
+           {(p.interface, p.op) for p in packets} ==
+           {("alice/mlx5_0", 0), ("alice/mlx5_0", 1), ("alice/mlx5_0", 2),
+            ("unknown", 0x11)}, [(p.interface, p.op) for p in packets])
+
+
 def main():
     for case in (rc_pingpong, ud_pingpong, atomic_lat, read_bw, rping, kinds,
                  waiting, refused, version_1, names, in_flight,
-                 damaged, lost):
+                 devices, untraced_peer, damaged, lost):
         if len(sys.argv) > 3 and case.__name__ not in sys.argv[3:]:
             continue
         with tempfile.TemporaryDirectory() as directory:

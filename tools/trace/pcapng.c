@@ -14,7 +14,6 @@ enum { OPT_NAME = 2, OPT_DESCRIPTION = 3, OPT_RESOLUTION = 9 };
 
 #define BYTE_ORDER_MAGIC 0x1a2b3c4du
 #define VERSION_1_0 1u /* major in the first 16 bits, minor in the others */
-#define LINK_ETHERNET 1u
 #define NANOSECONDS 9 /* 10^-9 */
 #define OPTION_MAX 4096u
 
@@ -86,7 +85,7 @@ static void put_text(FILE *to, uint16_t code, const char *text)
 	put_option(to, code, copy, length);
 }
 
-static void put_section(FILE *to)
+void pcapng_begin(FILE *to)
 {
 	static const char application[] = "urxe trace";
 	uint32_t body =
@@ -102,32 +101,32 @@ static void put_section(FILE *to)
 	block_end(to, body);
 }
 
-void pcapng_begin(FILE *to, const char *interface, const char *description)
+void pcapng_interface(FILE *to, enum pcapng_link link, const char *name,
+		      const char *description)
 {
 	const uint8_t resolution = NANOSECONDS;
-	uint32_t body = 8 + option_bytes(text_length(interface)) +
+	uint32_t body = 8 + option_bytes(text_length(name)) +
 			option_bytes(text_length(description)) +
 			option_bytes(1) + option_bytes(0);
 
-	put_section(to);
 	block_begin(to, INTERFACE, body);
-	put32(to, LINK_ETHERNET);
+	put32(to, link); /* and 16 bits that are reserved */
 	put32(to, 0); /* snapshot length: no limit */
-	put_text(to, OPT_NAME, interface);
+	put_text(to, OPT_NAME, name);
 	put_text(to, OPT_DESCRIPTION, description);
 	put_option(to, OPT_RESOLUTION, &resolution, 1);
 	put_option(to, OPT_END, "", 0);
 	block_end(to, body);
 }
 
-void pcapng_packet(FILE *to, uint64_t ns, const void *bytes, size_t n,
-		   const char *comment)
+void pcapng_packet(FILE *to, uint32_t interface, uint64_t ns, const void *bytes,
+		   size_t n, const char *comment)
 {
-	pcapng_part(to, ns, bytes, n, n, comment);
+	pcapng_part(to, interface, ns, bytes, n, n, comment);
 }
 
-void pcapng_part(FILE *to, uint64_t ns, const void *bytes, size_t n, size_t all,
-		 const char *comment)
+void pcapng_part(FILE *to, uint32_t interface, uint64_t ns, const void *bytes,
+		 size_t n, size_t all, const char *comment)
 {
 	uint32_t options =
 		comment ? option_bytes(text_length(comment)) + option_bytes(0) :
@@ -135,7 +134,7 @@ void pcapng_part(FILE *to, uint64_t ns, const void *bytes, size_t n, size_t all,
 	uint32_t body = 20 + padded(n) + options;
 
 	block_begin(to, PACKET, body);
-	put32(to, 0); /* interface ID */
+	put32(to, interface);
 	put32(to, (uint32_t)(ns >> 32));
 	put32(to, (uint32_t)ns);
 	put32(to, (uint32_t)n); /* captured and original length */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A writer of the pcapng file format (draft-ietf-opsawg-pcapng): Ethernet
- * packets of one interface, with timestamps in ns and comments, in host byte
- * order.  ferror() reports write errors.
+ * A writer of the pcapng file format (draft-ietf-opsawg-pcapng): packets of
+ * several interfaces, with timestamps in ns and comments, in host byte order.
+ * ferror() reports write errors.
  */
 #pragma once
 
@@ -10,12 +10,25 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Write the section header and the description of the interface. */
-void pcapng_begin(FILE *to, const char *interface, const char *description);
+/* Values of the field LinkType, https://www.tcpdump.org/linktypes.html */
+enum pcapng_link { PCAPNG_ETHERNET = 1 };
 
-/* Write a packet.  ns: time since the Epoch; comment: a text, or NULL. */
-void pcapng_packet(FILE *to, uint64_t ns, const void *bytes, size_t n,
-		   const char *comment);
+/* Write the section header. */
+void pcapng_begin(FILE *to);
+
+/*
+ * Write the description of an interface.  Interfaces are numbered from 0, in
+ * the order of the calls.
+ */
+void pcapng_interface(FILE *to, enum pcapng_link link, const char *name,
+		      const char *description);
+
+/*
+ * Write a packet of an interface that has been written.  ns: time since the
+ * Epoch; comment: a text, or NULL.
+ */
+void pcapng_packet(FILE *to, uint32_t interface, uint64_t ns, const void *bytes,
+		   size_t n, const char *comment);
 /* The same for a truncated packet: the first n of its `all` bytes. */
-void pcapng_part(FILE *to, uint64_t ns, const void *bytes, size_t n, size_t all,
-		 const char *comment);
+void pcapng_part(FILE *to, uint32_t interface, uint64_t ns, const void *bytes,
+		 size_t n, size_t all, const char *comment);

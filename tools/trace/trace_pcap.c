@@ -12,6 +12,9 @@
  *   ANSWERED         an ACK, a NAK or a response
  *   CM_SENT          a MAD
  *   PACKET           a packet that was sent or received
+ *
+ * They are processed twice: the first pass finds the ports that send, whose
+ * interfaces precede the packets in the file.
  */
 #include <infiniband/verbs.h>
 #include <inttypes.h>
@@ -19,11 +22,11 @@
 #include <stdlib.h>
 
 #include "common/commands.h"
-#include "pcapng.h"
 #include "trace_wrs.h"
 #include "trace_mad.h"
 #include "trace_packets.h"
 #include "trace_pcap.h"
+#include "trace_ports.h"
 #include "trace/packet.h"
 #include "trace_print.h"
 #include "trace_wire.h"
@@ -52,15 +55,8 @@ struct end {
 	const struct wr_history *waits;
 };
 
-/* QP 1 (GSI) of a fabric's port: the PSN of its next packet. */
-struct gsi {
-	struct gsi *next;
-	uint64_t fabric;
-	uint32_t psn;
-};
-
 struct pcap {
-	FILE *to;
+	FILE *to; /* NULL in the first pass */
 	const struct trace_batch *batch;
 	struct wr_histories histories;
 	struct end *end; /* state of each QP, at index track - 1 */
@@ -68,25 +64,39 @@ struct pcap {
 	uint64_t unknown;
 	uint64_t infiniband; /* times one of a QP over InfiniBand was sent */
 	uint16_t ip_id;
-	struct gsi *gsi;
+	struct ports ports;
+	bool no_memory;
 	uint64_t wall; /* CLOCK_REALTIME when CLOCK_MONOTONIC was 0, ns */
 	uint8_t payload[TRACE_MAX_PAYLOAD];
 };
 
 /* ------------------------------------------------------- packets */
 
+static struct port *port_of(struct pcap *o, const struct trace_record *r,
+			    const char *device)
+{
+	struct port *port = ports_get(&o->ports, r->thread->fabric, device,
+				      PCAPNG_ETHERNET);
+
+	o->no_memory |= !port;
+	return port;
+}
+
 static void pcap_put(struct pcap *o, const struct trace_record *r,
-		     const struct wire_path *path, const struct wire_packet *p,
-		     const char *comment)
+		     const struct port *port, const struct wire_path *path,
+		     const struct wire_packet *p, const char *comment)
 {
 	struct wire_path counted = *path;
 	uint8_t bytes[WIRE_MAX_BYTES];
 	size_t n;
 
+	if (!o->to)
+		return;
 	counted.ip_id = o->ip_id++;
 	n = wire_build(&counted, p, bytes);
 	if (n)
-		pcapng_packet(o->to, o->wall + r->time, bytes, n, comment);
+		pcapng_packet(o->to, port->interface, o->wall + r->time, bytes,
+			      n, comment);
 }
 
 /* Argument of put_of_wr(), the callback of message_request() and the like. */
@@ -94,6 +104,7 @@ struct of_wr {
 	struct pcap *o;
 	const struct trace_record *r;
 	const struct wr_history *w;
+	const struct port *port; /* that sends */
 	const struct wire_path *path;
 	const char *what; /* name of the packet, for the comment */
 };
@@ -142,33 +153,7 @@ static void put_of_wr(void *arg, const struct wire_packet *p, uint64_t i,
 		add(text, sizeof(text),
 		    "; %" PRIu64 " packets before this one are left out",
 		    left_out);
-	pcap_put(a->o, a->r, a->path, p, text);
-}
-
-static struct gsi *gsi_of(struct pcap *o, const struct trace_record *r)
-{
-	const uint64_t fabric = r->thread->fabric;
-	struct gsi *g;
-
-	for (g = o->gsi; g; g = g->next)
-		if (g->fabric == fabric)
-			return g;
-	g = calloc(1, sizeof(*g));
-	if (!g)
-		return NULL;
-	*g = (struct gsi){ .next = o->gsi, .fabric = fabric };
-	o->gsi = g;
-	return g;
-}
-
-static void gsis_free(struct gsi *g)
-{
-	struct gsi *next;
-
-	for (; g; g = next) {
-		next = g->next;
-		free(g);
-	}
+	pcap_put(a->o, a->r, a->port, a->path, p, text);
 }
 
 /*
@@ -190,37 +175,54 @@ static void pcap_mad(struct pcap *o, const struct trace_record *r)
 		.payload = mad.mad,
 		.known = MAD_BYTES,
 	};
-	struct gsi *gsi = gsi_of(o, r);
-	char text[128];
+	char text[128], device[TRACE_NAME_ROOM];
+	struct port *port;
 
-	if (!gsi || !trace_mad(r, &mad) || trace_number(r, "other_host"))
+	if (!trace_mad(r, &mad) || trace_number(r, "other_host"))
 		return;
-	p.bth.psn = gsi->psn++ & WIRE_PSN_MASK;
+	port = port_of(o, r, trace_name(r, "on", device) ? device : PORT_ONLY);
+	if (!port)
+		return;
+	p.bth.psn = port->psn++ & WIRE_PSN_MASK;
 	memcpy(path.sgid, mad.sgid, sizeof(path.sgid));
 	memcpy(path.dgid, mad.dgid, sizeof(path.dgid));
 	path.traffic_class = mad.traffic_class;
 	path.flow_label = mad.flow_label;
 	snprintf(text, sizeof(text), "%s[%d] CM %s", r->thread->program,
 		 r->thread->pid, trace_mad_name(r));
-	pcap_put(o, r, &path, &p, text);
+	pcap_put(o, r, port, &path, &p, text);
 }
 
 /* ------------------------------------------------------- QPs */
 
-static int ends_make(struct pcap *o)
+static bool ends_make(struct pcap *o)
 {
 	struct wr_history_qp *qp;
 	uint32_t n = 0;
 
 	for (qp = o->histories.qp; qp; qp = qp->next)
 		qp->track = ++n;
+	free(o->end);
 	o->end = calloc(n + 1, sizeof(*o->end));
-	return o->end ? 0 : fail(1, "no memory");
+	return o->end;
 }
 
 static struct end *end_of(const struct pcap *o, const struct wr_history_qp *qp)
 {
 	return &o->end[qp->track - 1];
+}
+
+/*
+ * The name of the device of @qp, which may be NULL. A fabric of one device has
+ * no names, so a QP without a name is unknown if @other, a QP of its fabric,
+ * has one.
+ */
+static const char *device_of(const struct wr_history_qp *qp,
+			     const struct wr_history_qp *other)
+{
+	if (qp && *qp->on)
+		return qp->on;
+	return *other->on ? PORT_UNKNOWN : PORT_ONLY;
 }
 
 static uint32_t mtu_of(uint64_t code)
@@ -502,6 +504,9 @@ static void request(struct pcap *o, const struct trace_record *r,
 		e->path.source_port = wire_port(w->qp->qpn, e->peer);
 	}
 	a.path = &e->path;
+	a.port = port_of(o, r, device_of(w->qp, w->qp));
+	if (!a.port)
+		return;
 	payload_find(o, w->by[STEP_LEFT], &m);
 	message_request(&m, put_of_wr, &a);
 }
@@ -545,6 +550,11 @@ static void answer(struct pcap *o, const struct trace_record *r,
 		return;
 	m.head.bth.qpn = w->qp->qpn;
 	a.path = &back;
+	a.port = port_of(
+		o, r,
+		device_of(wr_histories_qp(&o->histories, r, e->peer), w->qp));
+	if (!a.port)
+		return;
 	if (nak) {
 		a.what = (nak & 0x60) == WIRE_RNR_NAK ? "RNR NAK" : "NAK";
 		if (nak == WIRE_NAK_SEQUENCE)
@@ -661,10 +671,15 @@ static void pcap_real(struct pcap *o, const struct trace_record *r)
 {
 	uint8_t bytes[WIRE_MAX_HEADERS + TRACE_PACKET_MAX], *ip, *bth;
 	struct trace_packet p;
+	const struct port *port;
 	char text[256] = "";
 	uint32_t n;
 
 	if (!trace_packet(r, &p) || p.at)
+		return;
+	/* a fabric that exchanges packets with other hosts has one device */
+	port = port_of(o, r, PORT_ONLY);
+	if (!port || !o->to)
 		return;
 	if (!p.in && !p.path.hop_limit)
 		p.path.hop_limit = HOP_LIMIT; /* the default of the system */
@@ -685,8 +700,9 @@ static void pcap_real(struct pcap *o, const struct trace_record *r)
 		n = p.bytes;
 		wire_put_icrc(p.icrc, bth + n - WIRE_ICRC_BYTES);
 	}
-	pcapng_part(o->to, o->wall + r->time, bytes, (size_t)(bth - bytes) + n,
-		    (size_t)(bth - bytes) + p.bytes, text);
+	pcapng_part(o->to, port->interface, o->wall + r->time, bytes,
+		    (size_t)(bth - bytes) + n, (size_t)(bth - bytes) + p.bytes,
+		    text);
 }
 
 /* ------------------------------------------------------- records */
@@ -720,26 +736,35 @@ static void pcap_record(struct pcap *o, const struct trace_record *r)
 	}
 }
 
-int trace_pcap(FILE *to, const struct trace_batch *b)
+/* Process all records; @to is NULL in the first pass. */
+static void pcap_pass(struct pcap *o, FILE *to)
 {
-	struct pcap *o = calloc(1, sizeof(*o));
+	struct port *port;
 	size_t i;
-	int ret;
 
-	if (!o)
-		return fail(1, "no memory");
 	o->to = to;
-	o->batch = b;
-	ret = wr_histories_make(&o->histories, b);
-	if (!ret)
-		ret = ends_make(o);
-	pcapng_begin(
-		to, "urxe0",
-		"urxe trace: packets that a wire would have carried, and packets exchanged with other hosts");
-	if (b->records)
-		o->wall = b->record[0].thread->input->wall;
-	for (i = 0; i < b->records && !ret; i++)
-		pcap_record(o, &b->record[i]);
+	o->unknown = o->infiniband = 0;
+	for (port = o->ports.first; port; port = port->next)
+		port->psn = 0;
+	o->no_memory |= !ends_make(o);
+	for (i = 0; i < o->batch->records && !o->no_memory; i++)
+		pcap_record(o, &o->batch->record[i]);
+}
+
+static int pcap_write(struct pcap *o, FILE *to)
+{
+	pcap_pass(o, NULL);
+	if (!o->ports.first)
+		o->no_memory |=
+			!ports_get(&o->ports, 0, PORT_ONLY, PCAPNG_ETHERNET);
+	pcapng_begin(to);
+	ports_write(&o->ports, to);
+	pcap_pass(o, to);
+	return o->no_memory ? fail(1, "no memory") : 0;
+}
+
+static void report_left_out(const struct pcap *o)
+{
 	if (o->unknown)
 		fail(0,
 		     "%" PRIu64
@@ -750,8 +775,24 @@ int trace_pcap(FILE *to, const struct trace_batch *b)
 		     "%" PRIu64
 		     " requests over InfiniBand have no packets: only RoCE packets are written",
 		     o->infiniband);
+}
+
+int trace_pcap(FILE *to, const struct trace_batch *b)
+{
+	struct pcap *o = calloc(1, sizeof(*o));
+	int ret;
+
+	if (!o)
+		return fail(1, "no memory");
+	o->batch = b;
+	if (b->records)
+		o->wall = b->record[0].thread->input->wall;
+	ret = wr_histories_make(&o->histories, b);
+	if (!ret)
+		ret = pcap_write(o, to);
+	report_left_out(o);
 	wr_histories_free(&o->histories);
-	gsis_free(o->gsi);
+	ports_free(&o->ports);
 	free(o->end);
 	free(o);
 	return ret;

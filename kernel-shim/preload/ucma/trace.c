@@ -55,18 +55,26 @@ static bool is_traced(void)
 	return trace_is_open();
 }
 
+/* Positions of the values of CM_SENT (trace/events.h) */
+enum { AT_MAD = 6, AT_PEER = AT_MAD + MAD_BYTES / 8, AT_ON = AT_PEER + 2 };
+
 /* cm.sent: record a MAD with its addresses, as sent on a wire. */
-static void trace_sent(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
+static void trace_sent(const struct cm *cm, const struct cm_id *from,
+		       const uint8_t mad[MAD_BYTES])
 {
-	uint64_t value[6 + MAD_BYTES / sizeof(uint64_t) + 2] = { 0 };
+	const struct urxe_dev *dev = cm->f->dev;
+	const int device = fabric_gid_owner(dev, from->sgid);
+	uint64_t value[AT_ON + 8] = { 0 };
 
 	memcpy(value, from->sgid, 16);
 	memcpy(value + 2, from->dgid, 16);
 	value[4] = from->path_tos;
 	value[5] = from->path_flow;
-	memcpy(value + 6, mad, MAD_BYTES);
-	value[6 + MAD_BYTES / sizeof(uint64_t)] = from->remote_qpn;
-	value[6 + MAD_BYTES / sizeof(uint64_t) + 1] = cm_is_remote(from);
+	memcpy(value + AT_MAD, mad, MAD_BYTES);
+	value[AT_PEER] = from->remote_qpn;
+	value[AT_PEER + 1] = cm_is_remote(from);
+	if (dev_hcas(dev) > 1 && device >= 0)
+		node_name(dev, (uint32_t)device, (char *)(value + AT_ON));
 	trace_at(clock_now(), TRACE_CM_SENT, from->qpn, value,
 		 sizeof(value) / sizeof(*value));
 }

@@ -14,11 +14,13 @@ static struct sent {
 } sent[16];
 static unsigned int sents;
 
-static void note_sent(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
+static void note_sent(const struct cm *of, const struct cm_id *from,
+		      const uint8_t mad[MAD_BYTES])
 {
 	struct sent *s = &sent[sents++];
 	const uint64_t at = (uint64_t)((char *)from - (char *)cm.t->id);
 
+	ck_assert_ptr_eq(of, &cm);
 	ck_assert_uint_lt(sents, 16);
 	s->id = at < sizeof(cm.t->id) ? cm_id_ref(&cm, from) : 0;
 	memcpy(s->mad, mad, MAD_BYTES);
