@@ -54,6 +54,16 @@ static inline uint8_t port_lmc(const struct urxe_subnet *s)
 	return load_acquire(&s->lids) >> 16 & LMC_MAX;
 }
 
+/* The LID of the port with these path bits, of which it has LMC bits. */
+static inline uint16_t port_source_lid(const struct urxe_subnet *s,
+				       uint32_t path_bits)
+{
+	const uint32_t lids = load_acquire(&s->lids);
+
+	return (uint16_t)(lids |
+			  (path_bits & ~(~0u << (lids >> 16 & LMC_MAX))));
+}
+
 static inline uint16_t port_sm_lid(const struct urxe_subnet *s)
 {
 	return (uint16_t)load_relaxed(&s->sm);

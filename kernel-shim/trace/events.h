@@ -49,6 +49,8 @@ EVENT(WHY, "why", "")
  *	sent, roce the RoCE version, 1 or 2, or on InfiniBand 3 without and
  *	4 with a GRH.  other_host is 1 if the WR is
  *	sent to another host (PACKET).
+ * slid, dlid, sl
+ *	UD on InfiniBand only: LIDs and service level of the datagram
  * nak	AETH syndrome of the response; 0 if it is no NAK or there is none
  */
 EVENT(POSTED, "posted",
@@ -58,7 +60,7 @@ EVENT(LEFT, "left",
       "solicited?:u compare_add?:x swap?:x invalidate?:x value?:x "
       "flush_type?:x flush_level?:u srqn?:x peer?:x qkey?:x hop_limit?:u "
       "traffic_class?:x flow_label?:x roce?:u sgid?:gid dgid?:gid "
-      "other_host?:u")
+      "other_host?:u slid?:u dlid?:u sl?:u")
 EVENT(ARRIVED, "arrived", "wr_id:x op:op psn:u peer:x")
 EVENT(ANSWERED, "answered", "wr_id:x op:op status:status nak?:x")
 EVENT(WAITS, "waits", "wr_id:x op:op for:wait nak?:x")
@@ -76,6 +78,9 @@ EVENT(REFUSED, "refused", "wr_id:x error:errno recv?:u")
 
 /*
  * Objects.  on: the device, as host/device; none if the fabric has no other one
+ * slid, dlid, sl, pkey
+ *	on InfiniBand: the path to the peer at the time of the call, and the
+ *	P_Key of the entry that pkey_index names
  */
 EVENT(QP_MADE, "made",
       "type:type send_cq:x recv_cq:x srq?:x max_send_wr:u max_recv_wr:u "
@@ -86,7 +91,7 @@ EVENT(QP_MODIFIED, "modified",
       "retry_cnt?:u rnr_retry?:u min_rnr_timer?:u rd_atomic?:u "
       "dest_rd_atomic?:u access?:access qkey?:x sgid_index?:u dgid?:gid "
       "hop_limit?:u traffic_class?:x flow_label?:x roce?:u sgid?:gid "
-      "other_host?:u")
+      "other_host?:u slid?:u dlid?:u sl?:u pkey?:x")
 EVENT(QP_BROKEN, "broken", "state:state")
 EVENT(MR_MADE, "MR made", "lkey:x rkey:x addr:x length:u access:access")
 EVENT(CQ_MADE, "CQ made", "cq:x cqe:u channel:d")
@@ -114,11 +119,12 @@ EVENT(DATA, "data", "wr_id:x op:op psn:u offset?:u bytes:u data:data")
 /*
  * A message of the CM protocol, recorded when it is sent, or when it would be
  * sent on a wire.  peer is the QPN of the remote QP, if the sender knows it.
- * on: the device that sends, as in QP_MADE
+ * on: the device that sends, as in QP_MADE.  slid to bth_pkey: on InfiniBand,
+ * of the datagram, which has no GRH
  */
 EVENT(CM_SENT, "CM",
       "sgid:gid dgid:gid traffic_class?:x flow_label?:x mad:mad peer?:x "
-      "other_host?:u on?:name")
+      "other_host?:u on?:name slid?:u dlid?:u bth_pkey?:x")
 /*
  * A packet that was sent to another host or received from one.  packet.h has
  * the positions of the values.  refused is the enum wire_refusal of a

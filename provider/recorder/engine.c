@@ -58,13 +58,14 @@ static uint32_t psn_of(const struct urxe_qp *qp, const struct urxe_wqe *w)
 }
 
 /*
- * Store the address of a datagram: the values peer to other_host of LEFT
+ * Store the address of a datagram: the values from peer on of LEFT
  * (trace/events.h).
  */
 static void left_address(const struct urxe_qp *qp, const struct urxe_wqe *w,
 			 uint64_t *v)
 {
 	const struct urxe_dev *dev = qp->ctx->fabric->dev;
+	const struct urxe_hca *hca = qp->ctx->hca;
 	const struct urxe_av *av = &w->ud.av;
 
 	v[0] = w->ud.qpn;
@@ -72,13 +73,20 @@ static void left_address(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	v[2] = av->hop_limit;
 	v[3] = av->traffic_class;
 	v[4] = av->flow_label;
-	v[5] = qp->ctx->hca->infiniband ?
+	v[5] = hca->infiniband ?
 		       (av->is_global ? URXE_IB_GLOBAL : URXE_IB_LOCAL) :
 		       av_roce(av);
-	memcpy(v + 6, qp->ctx->hca->gid[av->gid_row].raw, 16);
-	memcpy(v + 8, av->dgid, 16);
+	if (v[5] != URXE_IB_LOCAL) {
+		memcpy(v + 6, hca->gid[av->gid_row].raw, 16);
+		memcpy(v + 8, av->dgid, 16);
+	}
 	v[10] = w->ud.qpn != URXE_MCAST_QPN && v[5] == URXE_ROCE_V2 &&
 		qp->ctx->has_wire && !ah_gid_is_ours(dev, av->dgid);
+	if (!hca->infiniband)
+		return;
+	v[11] = port_source_lid(&hca->subnet, av->device_or_bits);
+	v[12] = w->dlid;
+	v[13] = av->sl;
 }
 
 #define DATA_OPS (WQE_SEND_OPS | WQE_WRITE_OPS | WQE_BIT(URXE_WR_ATOMIC_WRITE))
@@ -120,7 +128,7 @@ static void record_left(const struct urxe_qp *qp, const struct urxe_wqe *w)
 		flush ? w->flush.type : 0,
 		flush ? w->flush.level : 0,
 		qp->type == IBV_QPT_XRC_SEND ? w->srqn : 0,
-		[25] = 0,
+		[28] = 0,
 	};
 	size_t n = sizeof(v) / sizeof(*v);
 

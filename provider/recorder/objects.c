@@ -61,21 +61,45 @@ static struct ibv_qp *recorder_open_qp(struct ibv_context *ctx,
 	return qp;
 }
 
-/* Attributes that @mask does not name are undefined and are recorded as 0. */
+/* Store slid, dlid, sl and pkey of QP_MODIFIED (trace/events.h). */
+static void modified_lids(const struct urxe_qp *qp,
+			  const struct ibv_qp_attr *attr, int mask,
+			  uint64_t lids[4])
+{
+	const struct urxe_subnet *subnet = &qp->ctx->hca->subnet;
+
+	if (!qp->ctx->hca->infiniband)
+		return;
+	if (mask & IBV_QP_AV) {
+		lids[0] = port_source_lid(subnet, attr->ah_attr.src_path_bits);
+		lids[1] = attr->ah_attr.dlid;
+		lids[2] = attr->ah_attr.sl;
+	}
+	if (mask & IBV_QP_PKEY_INDEX)
+		lids[3] = port_pkey(subnet, attr->pkey_index);
+}
+
+/*
+ * Attributes that @mask does not name are undefined and are recorded as 0, as
+ * is the GRH of an address without one.
+ */
 static int recorder_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			      int mask)
 {
 	const struct urxe_qp_sh *sh = to_uqp(qp)->sh;
 	int ret = next.modify_qp(qp, attr, mask);
-	uint64_t dgid[2] = { 0 }, sgid[2] = { 0 };
+	uint64_t dgid[2] = { 0 }, sgid[2] = { 0 }, lids[4] = { 0 };
+	const bool grh = mask & IBV_QP_AV && attr->ah_attr.is_global;
 
 	if (ret)
 		return ret;
-	if (mask & IBV_QP_AV) {
+	modified_lids(to_uqp(qp), attr, mask, lids);
+	if (grh) {
 		shared_gid_get(&sh->dgid, (uint8_t *)dgid);
 		shared_gid_get(&sh->sgid, (uint8_t *)sgid);
 	}
 #define IF(bit, field) (mask & IBV_QP_##bit ? (uint64_t)attr->field : 0)
+#define GRH(field) (grh ? (uint64_t)attr->ah_attr.grh.field : 0)
 	trace_short(QP_MODIFIED, 2, qp->qp_num, (uint64_t)mask,
 		    qp_state(to_uqp(qp)), IF(DEST_QPN, dest_qp_num),
 		    IF(SQ_PSN, sq_psn), IF(RQ_PSN, rq_psn),
@@ -85,12 +109,12 @@ static int recorder_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 		    IF(MAX_QP_RD_ATOMIC, max_rd_atomic),
 		    IF(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic),
 		    IF(ACCESS_FLAGS, qp_access_flags), IF(QKEY, qkey),
-		    IF(AV, ah_attr.grh.sgid_index), dgid[0], dgid[1],
-		    IF(AV, ah_attr.grh.hop_limit),
-		    IF(AV, ah_attr.grh.traffic_class),
-		    IF(AV, ah_attr.grh.flow_label) & 0xfffff,
-		    mask & IBV_QP_AV ? load_relaxed(&sh->roce) : 0, sgid[0], sgid[1],
-		    !!to_uqp(qp)->wire);
+		    GRH(sgid_index), dgid[0], dgid[1], GRH(hop_limit),
+		    GRH(traffic_class), GRH(flow_label) & 0xfffff,
+		    mask & IBV_QP_AV ? load_relaxed(&sh->roce) : 0, sgid[0],
+		    sgid[1], !!to_uqp(qp)->wire, lids[0], lids[1], lids[2],
+		    lids[3]);
+#undef GRH
 #undef IF
 	return 0;
 }

@@ -68,8 +68,10 @@ def read_pcapng(path):
             named = dict(options(body[8:]))
             expect("an interface of ns", named[9] == b"\x09" and named[3],
                    named)
-            expect("of Ethernet", body[:4] == struct.pack("=HH", 1, 0), body)
-            interfaces.append(named[2].decode())
+            link, reserved = struct.unpack("=HH", body[:4])
+            expect("of Ethernet or ERF", link in (1, 197) and not reserved,
+                   body)
+            interfaces.append((named[2].decode(), link))
         else:
             number_of, high, low, there, length = struct.unpack_from("=5I", body)
             text = dict(options(body[20 + (there + 3) // 4 * 4:]))
@@ -86,11 +88,24 @@ def read_pcapng(path):
     return packets
 
 
+def vcrc(data):
+    """The variant CRC of IB 7.8.2, x^16 + x^12 + x^3 + x + 1, bit by bit."""
+    crc = 0xffff
+    for bit in (byte >> i & 1 for byte in data for i in range(8)):
+        crc = crc >> 1 ^ (0xd008 if (crc ^ bit) & 1 else 0)
+    return crc ^ 0xffff
+
+
 class Packet:
-    """A RoCE packet, decoded according to the annex, without the tables of urxe."""
+    """A RoCE or InfiniBand packet, decoded according to the specification, without the
+    tables of urxe."""
 
     def __init__(self, ns, raw, comment, interface):
-        self.ns, self.comment, self.interface = ns, comment, interface
+        self.ns, self.comment = ns, comment
+        self.interface, self.link = interface
+        if self.link == 197:
+            self.infiniband(raw)
+            return
         kind = ETHERTYPES[struct.unpack_from(">H", raw, 12)[0]]
         ip = bytearray(raw[14:])
         self.version = kind
@@ -104,6 +119,40 @@ class Packet:
             self.check_udp(ip)
         self.check_icrc(ip)
         self.transport(bytes(ip[self.head + (0 if kind == 1 else 8):]))
+
+    def infiniband(self, raw):
+        """Decode an ERF record of an InfiniBand packet."""
+        ib = raw[16:]
+        time, kind, flags = struct.unpack("<QBB", raw[:10])
+        record, lost, wire = struct.unpack(">HHH", raw[10:16])
+        expect("ERF of InfiniBand", (kind, flags, lost) == (21, 4, 0) and
+               record == len(raw) and wire == len(ib), raw[:16])
+        ns = (time >> 32) * 10**9 + ((time & 0xffffffff) * 10**9 + 2**31 >> 32)
+        expect("its time", ns == self.ns, (ns, self.ns))
+        self.sl, self.next = ib[1] >> 4, ib[1] & 3
+        self.dlid, words, self.slid = struct.unpack(">HHH", ib[2:8])
+        expect("LRH", ib[0] == 0 and ib[1] & 12 == 0 and
+               4 * words == len(ib) - 2 and self.next in (2, 3), ib[:8])
+        masked = bytearray(ib[:-6])
+        bth = 8
+        if self.next == 3:  # IB 7.8.1: what routers change
+            self.grh = bytes(ib[8:48])
+            expect("GRH", ib[8] >> 4 == 6 and ib[14] == 0x1b and
+                   struct.unpack(">H", ib[12:14])[0] == len(ib) - 50, self.grh)
+            bth = 48
+            masked[:8] = b"\xff" * 8
+            masked[8] |= 15
+            masked[9:12] = b"\xff" * 3
+            masked[15] = 255
+        else:
+            self.grh = None
+            masked[0] |= 0xf0
+        masked[bth + 4] = 255
+        expect("ICRC", struct.pack("<I", zlib.crc32(masked)) == ib[-6:-2],
+               ib.hex())
+        expect("VCRC", struct.pack("<H", vcrc(ib[:-2])) == ib[-2:], ib.hex())
+        self.pkey, = struct.unpack(">H", ib[bth + 2:bth + 4])
+        self.transport(bytes(ib[bth:-2]))
 
     @staticmethod
     def check_ipv4(ip):
@@ -255,7 +304,7 @@ def client(trace, name, words):
     out, packets, _ = pcap(trace)
     check_decoded(name, out)
     expect("one device is one interface",
-           {p.interface for p in packets} == {"urxe0"}, packets)
+           {(p.interface, p.link) for p in packets} == {("urxe0", 1)}, packets)
     return packets, *said
 
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The pcapng writer; block layouts are those of the draft in pcapng.h. */
+#include <endian.h>
 #include <string.h>
 
 #include "common/json.h"
@@ -117,6 +118,30 @@ void pcapng_interface(FILE *to, enum pcapng_link link, const char *name,
 	put_option(to, OPT_RESOLUTION, &resolution, 1);
 	put_option(to, OPT_END, "", 0);
 	block_end(to, body);
+}
+
+/*
+ * Fields of an ERF header: a time in units of 2^-32 s, little-endian; then,
+ * big-endian, the type, flags, the lengths of the record and of the packet.
+ */
+enum { ERF_TYPE = 8, ERF_FLAGS, ERF_RECORD, ERF_PACKET = 14 };
+#define ERF_INFINIBAND 21
+#define ERF_VARIABLE 0x04 /* records of variable length */
+#define SECOND 1000000000u /* ns */
+
+void pcapng_put_erf(uint64_t ns, size_t n, uint8_t to[PCAPNG_ERF_BYTES])
+{
+	const uint64_t parts = (ns % SECOND << 32) + SECOND / 2;
+	const uint64_t time = htole64((ns / SECOND << 32) + parts / SECOND);
+	const uint16_t record = htobe16((uint16_t)(PCAPNG_ERF_BYTES + n));
+	const uint16_t packet = htobe16((uint16_t)n);
+
+	memset(to, 0, PCAPNG_ERF_BYTES);
+	memcpy(to, &time, sizeof(time));
+	to[ERF_TYPE] = ERF_INFINIBAND;
+	to[ERF_FLAGS] = ERF_VARIABLE;
+	memcpy(to + ERF_RECORD, &record, sizeof(record));
+	memcpy(to + ERF_PACKET, &packet, sizeof(packet));
 }
 
 void pcapng_packet(FILE *to, uint32_t interface, uint64_t ns, const void *bytes,

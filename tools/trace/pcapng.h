@@ -10,8 +10,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Values of the field LinkType, https://www.tcpdump.org/linktypes.html */
-enum pcapng_link { PCAPNG_ETHERNET = 1 };
+/*
+ * Values of the field LinkType, https://www.tcpdump.org/linktypes.html.
+ * InfiniBand packets are written as ibdump does, as records of the Extensible
+ * Record Format: Wireshark does not read LINKTYPE_INFINIBAND, 247.
+ */
+enum pcapng_link { PCAPNG_ETHERNET = 1, PCAPNG_ERF = 197 };
+
+#define PCAPNG_ERF_BYTES 16
+/*
+ * Store the header of an ERF record for an InfiniBand packet of @n bytes,
+ * from the LRH to the VCRC.  ns: as for pcapng_packet().
+ */
+void pcapng_put_erf(uint64_t ns, size_t n, uint8_t to[PCAPNG_ERF_BYTES]);
 
 /* Write the section header. */
 void pcapng_begin(FILE *to);

@@ -33,19 +33,27 @@
 #include "wire/address.h"
 #include "shared/device.h"
 #include "wire/icrc.h"
+#include "wire/infiniband.h"
 
 #define PKEY 0xffff
 #define HOP_LIMIT 64 /* default hop limit of the kernel, for connected QPs */
+
+/* The addresses of packets in one direction. */
+struct route {
+	bool is_infiniband, has_grh;
+	struct wire_path path; /* RoCE, or the GRH */
+	struct wire_lrh lrh; /* InfiniBand */
+};
 
 /*
  * Attributes with which a QP was connected, and the state of its responder.
  */
 struct end {
 	bool is_connected;
-	bool is_infiniband; /* its packets are no RoCE packets */
 	/* the peer is on another host: PACKET records have its packets */
 	bool is_remote;
-	struct wire_path path;
+	struct route route;
+	uint16_t pkey; /* InfiniBand; 0: not known */
 	uint32_t peer, mtu, msn;
 	uint32_t rq_psn; /* first PSN that this QP expects */
 	/* PSN that the peer expects; known after the first ACK */
@@ -62,7 +70,6 @@ struct pcap {
 	struct end *end; /* state of each QP, at index track - 1 */
 	/* times a WR of a QP with unknown attributes was sent */
 	uint64_t unknown;
-	uint64_t infiniband; /* times one of a QP over InfiniBand was sent */
 	uint16_t ip_id;
 	struct ports ports;
 	bool no_memory;
@@ -73,30 +80,56 @@ struct pcap {
 /* ------------------------------------------------------- packets */
 
 static struct port *port_of(struct pcap *o, const struct trace_record *r,
-			    const char *device)
+			    const char *device, bool is_infiniband)
 {
-	struct port *port = ports_get(&o->ports, r->thread->fabric, device,
-				      PCAPNG_ETHERNET);
+	struct port *port =
+		ports_get(&o->ports, r->thread->fabric, device,
+			  is_infiniband ? PCAPNG_ERF : PCAPNG_ETHERNET);
 
 	o->no_memory |= !port;
 	return port;
 }
 
+#define CAPTURED_MAX (PCAPNG_ERF_BYTES + WIRE_MAX_BYTES)
+
+static size_t infiniband_build(uint64_t ns, const struct route *route,
+			       const struct wire_packet *p,
+			       uint8_t bytes[CAPTURED_MAX])
+{
+	size_t n = wire_build_infiniband(&route->lrh,
+					 route->has_grh ? &route->path : NULL,
+					 p, bytes + PCAPNG_ERF_BYTES);
+
+	if (!n)
+		return 0;
+	pcapng_put_erf(ns, n, bytes);
+	return PCAPNG_ERF_BYTES + n;
+}
+
+static size_t roce_build(struct pcap *o, const struct route *route,
+			 const struct wire_packet *p,
+			 uint8_t bytes[CAPTURED_MAX])
+{
+	struct wire_path counted = route->path;
+
+	counted.ip_id = o->ip_id++;
+	return wire_build(&counted, p, bytes);
+}
+
 static void pcap_put(struct pcap *o, const struct trace_record *r,
-		     const struct port *port, const struct wire_path *path,
+		     const struct port *port, const struct route *route,
 		     const struct wire_packet *p, const char *comment)
 {
-	struct wire_path counted = *path;
-	uint8_t bytes[WIRE_MAX_BYTES];
+	const uint64_t ns = o->wall + r->time;
+	uint8_t bytes[CAPTURED_MAX];
 	size_t n;
 
 	if (!o->to)
 		return;
-	counted.ip_id = o->ip_id++;
-	n = wire_build(&counted, p, bytes);
+	n = route->is_infiniband ? infiniband_build(ns, route, p, bytes) :
+				   roce_build(o, route, p, bytes);
 	if (n)
-		pcapng_packet(o->to, port->interface, o->wall + r->time, bytes,
-			      n, comment);
+		pcapng_packet(o->to, port->interface, ns, bytes, n, comment);
 }
 
 /* Argument of put_of_wr(), the callback of message_request() and the like. */
@@ -105,7 +138,7 @@ struct of_wr {
 	const struct trace_record *r;
 	const struct wr_history *w;
 	const struct port *port; /* that sends */
-	const struct wire_path *path;
+	const struct route *route;
 	const char *what; /* name of the packet, for the comment */
 };
 
@@ -153,7 +186,41 @@ static void put_of_wr(void *arg, const struct wire_packet *p, uint64_t i,
 		add(text, sizeof(text),
 		    "; %" PRIu64 " packets before this one are left out",
 		    left_out);
-	pcap_put(a->o, a->r, a->port, a->path, p, text);
+	pcap_put(a->o, a->r, a->port, a->route, p, text);
+}
+
+/* Take LIDs and service level from a record that has them. */
+static void route_take_lids(struct route *route, const struct trace_record *r)
+{
+	route->lrh = (struct wire_lrh){
+		.sl = (uint8_t)trace_number(r, "sl"),
+		.dlid = (uint16_t)trace_number(r, "dlid"),
+		.slid = (uint16_t)trace_number(r, "slid"),
+	};
+}
+
+static uint16_t pkey_or_default(uint64_t pkey)
+{
+	return pkey ? (uint16_t)pkey : PKEY;
+}
+
+static struct route mad_route(const struct trace_record *r,
+			      const struct trace_mad *mad)
+{
+	struct route route = {
+		.path = {
+			.traffic_class = mad->traffic_class,
+			.flow_label = mad->flow_label,
+			.hop_limit = HOP_LIMIT,
+			.source_port = wire_port_ud(MAD_QPN),
+		},
+	};
+
+	memcpy(route.path.sgid, mad->sgid, sizeof(mad->sgid));
+	memcpy(route.path.dgid, mad->dgid, sizeof(mad->dgid));
+	route_take_lids(&route, r);
+	route.is_infiniband = route.lrh.slid;
+	return route;
 }
 
 /*
@@ -162,13 +229,10 @@ static void put_of_wr(void *arg, const struct wire_packet *p, uint64_t i,
 static void pcap_mad(struct pcap *o, const struct trace_record *r)
 {
 	struct trace_mad mad;
-	struct wire_path path = {
-		.hop_limit = HOP_LIMIT,
-		.source_port = wire_port_ud(MAD_QPN),
-	};
+	struct route route;
 	struct wire_packet p = {
 		.bth = { .opcode = WIRE_UD | WIRE_SEND_ONLY,
-			 .pkey = PKEY,
+			 .pkey = pkey_or_default(trace_number(r, "bth_pkey")),
 			 .qpn = MAD_QPN },
 		.deth = { .qkey = MAD_QKEY, .qpn = MAD_QPN },
 		.length = MAD_BYTES,
@@ -180,17 +244,15 @@ static void pcap_mad(struct pcap *o, const struct trace_record *r)
 
 	if (!trace_mad(r, &mad) || trace_number(r, "other_host"))
 		return;
-	port = port_of(o, r, trace_name(r, "on", device) ? device : PORT_ONLY);
+	route = mad_route(r, &mad);
+	port = port_of(o, r, trace_name(r, "on", device) ? device : PORT_ONLY,
+		       route.is_infiniband);
 	if (!port)
 		return;
 	p.bth.psn = port->psn++ & WIRE_PSN_MASK;
-	memcpy(path.sgid, mad.sgid, sizeof(path.sgid));
-	memcpy(path.dgid, mad.dgid, sizeof(path.dgid));
-	path.traffic_class = mad.traffic_class;
-	path.flow_label = mad.flow_label;
 	snprintf(text, sizeof(text), "%s[%d] CM %s", r->thread->program,
 		 r->thread->pid, trace_mad_name(r));
-	pcap_put(o, r, port, &path, &p, text);
+	pcap_put(o, r, port, &route, &p, text);
 }
 
 /* ------------------------------------------------------- QPs */
@@ -231,19 +293,28 @@ static uint32_t mtu_of(uint64_t code)
 							     1024;
 }
 
-static void end_take_path(struct end *e, const struct trace_record *r)
+static void end_take_route(struct end *e, const struct trace_record *r)
 {
-	memset(&e->path, 0, sizeof(e->path));
-	e->is_infiniband = trace_number(r, "roce") >= URXE_IB_LOCAL;
-	if (e->is_infiniband)
+	const uint64_t roce = trace_number(r, "roce");
+	struct route *route = &e->route;
+	struct wire_path *path = &route->path;
+
+	*route = (struct route){
+		.is_infiniband = roce >= URXE_IB_LOCAL,
+		.has_grh = roce != URXE_IB_LOCAL,
+	};
+	route_take_lids(route, r);
+	if (route->is_infiniband && !route->lrh.slid)
 		return;
-	if (!trace_gid(r, "sgid", e->path.sgid) ||
-	    !trace_gid(r, "dgid", e->path.dgid))
+	if (route->has_grh && (!trace_gid(r, "sgid", path->sgid) ||
+			       !trace_gid(r, "dgid", path->dgid)))
 		return;
-	e->path.v1 = trace_number(r, "roce") == 1;
-	e->path.traffic_class = (uint8_t)trace_number(r, "traffic_class");
-	e->path.flow_label = trace_number(r, "flow_label") & 0xfffff;
-	e->path.hop_limit = HOP_LIMIT;
+	path->v1 = roce == URXE_ROCE_V1;
+	path->traffic_class = (uint8_t)trace_number(r, "traffic_class");
+	path->flow_label = trace_number(r, "flow_label") & 0xfffff;
+	path->hop_limit = HOP_LIMIT;
+	if (route->is_infiniband)
+		path->hop_limit = (uint8_t)trace_number(r, "hop_limit");
 	e->is_connected = true;
 }
 
@@ -259,9 +330,11 @@ static void pcap_modified(struct pcap *o, const struct trace_record *r)
 	if (mask & IBV_QP_STATE && trace_number(r, "state") == IBV_QPS_RESET)
 		memset(e, 0, sizeof(*e));
 	if (mask & IBV_QP_AV)
-		end_take_path(e, r);
+		end_take_route(e, r);
 	if (mask & IBV_QP_AV)
 		e->is_remote = trace_number(r, "other_host");
+	if (mask & IBV_QP_PKEY_INDEX)
+		e->pkey = (uint16_t)trace_number(r, "pkey");
 	if (mask & IBV_QP_PATH_MTU)
 		e->mtu = mtu_of(trace_number(r, "mtu"));
 	if (mask & IBV_QP_RQ_PSN)
@@ -335,7 +408,7 @@ static void message_headers(struct message *m, const struct trace_record *left,
 	uint64_t addr = trace_number(left, "remote_addr");
 	uint32_t rkey = (uint32_t)trace_number(left, "rkey");
 
-	p->bth.pkey = PKEY;
+	p->bth.pkey = pkey_or_default(e->pkey);
 	p->bth.qpn = e->peer & WIRE_PSN_MASK;
 	p->xrceth.srqn = (uint32_t)trace_number(left, "srqn");
 	p->reth = (struct wire_reth){ addr, rkey, (uint32_t)m->length };
@@ -460,15 +533,22 @@ static bool message_make(struct pcap *o, const struct wr_history *w,
 	return true;
 }
 
-/* Fill @e with the path and the destination of a datagram, from LEFT. */
-static bool datagram_end(const struct trace_record *left, struct end *e)
+/*
+ * Fill @e with the route and the destination of a datagram, from LEFT. @own is
+ * the state of its QP.
+ */
+static bool datagram_end(const struct trace_record *left, const struct end *own,
+			 struct end *e)
 {
+	struct wire_path *path = &e->route.path;
+
 	memset(e, 0, sizeof(*e));
-	end_take_path(e, left);
-	e->path.hop_limit = (uint8_t)trace_number(left, "hop_limit");
-	if (!e->path.hop_limit)
-		e->path.hop_limit = HOP_LIMIT;
-	e->path.source_port = wire_port_ud(left->qpn);
+	e->pkey = own->pkey;
+	end_take_route(e, left);
+	path->hop_limit = (uint8_t)trace_number(left, "hop_limit");
+	if (!path->hop_limit && !e->route.is_infiniband)
+		path->hop_limit = HOP_LIMIT;
+	path->source_port = wire_port_ud(left->qpn);
 	e->peer = (uint32_t)trace_number(left, "peer");
 	return e->is_connected;
 }
@@ -484,12 +564,8 @@ static void request(struct pcap *o, const struct trace_record *r,
 	if (!w->by[STEP_LEFT] || !message_has_packets(w->op) || e->is_remote ||
 	    trace_number(w->by[STEP_LEFT], "other_host"))
 		return;
-	if (ud && datagram_end(w->by[STEP_LEFT], &to))
+	if (ud && datagram_end(w->by[STEP_LEFT], e, &to))
 		e = &to;
-	if (e->is_infiniband || (ud && to.is_infiniband)) {
-		o->infiniband++;
-		return;
-	}
 	if (!w->qp->type || !e->is_connected) {
 		o->unknown++;
 		return;
@@ -501,10 +577,10 @@ static void request(struct pcap *o, const struct trace_record *r,
 			(uint32_t)trace_number(w->by[STEP_LEFT], "qkey");
 		m.head.deth.qpn = w->qp->qpn;
 	} else {
-		e->path.source_port = wire_port(w->qp->qpn, e->peer);
+		e->route.path.source_port = wire_port(w->qp->qpn, e->peer);
 	}
-	a.path = &e->path;
-	a.port = port_of(o, r, device_of(w->qp, w->qp));
+	a.route = &e->route;
+	a.port = port_of(o, r, device_of(w->qp, w->qp), e->route.is_infiniband);
 	if (!a.port)
 		return;
 	payload_find(o, w->by[STEP_LEFT], &m);
@@ -513,12 +589,22 @@ static void request(struct pcap *o, const struct trace_record *r,
 
 /* ------------------------------------------------------- answers */
 
-static struct wire_path reverse_path(const struct wire_path *path)
+/*
+ * The route of responses to requests with route @there. @peer is the state of
+ * the responder's QP, or NULL if the trace does not have it.
+ */
+static struct route reverse_route(const struct route *there,
+				  const struct end *peer)
 {
-	struct wire_path back = *path;
+	struct route back = *there;
 
-	memcpy(back.sgid, path->dgid, sizeof(back.sgid));
-	memcpy(back.dgid, path->sgid, sizeof(back.dgid));
+	/* on InfiniBand the responder may send to another LID of the port */
+	if (there->is_infiniband && peer && peer->is_connected)
+		return peer->route;
+	memcpy(back.path.sgid, there->path.dgid, sizeof(back.path.sgid));
+	memcpy(back.path.dgid, there->path.sgid, sizeof(back.path.dgid));
+	back.lrh.slid = there->lrh.dlid;
+	back.lrh.dlid = there->lrh.slid;
 	return back;
 }
 
@@ -541,18 +627,21 @@ static void answer(struct pcap *o, const struct trace_record *r,
 		   const struct wr_history *w, uint8_t nak)
 {
 	struct end *e = end_of(o, w->qp);
+	const struct wr_history_qp *responder =
+		wr_histories_qp(&o->histories, r, e->peer);
+	const struct end *peer = responder ? end_of(o, responder) : NULL;
 	struct of_wr a = { .o = o, .r = r, .w = w };
-	struct wire_path back = reverse_path(&e->path);
+	struct route back = reverse_route(&e->route, peer);
 	struct message m;
 
 	if (!e->is_connected || e->is_remote || !message_make(o, w, e, &m) ||
 	    m.transport == WIRE_UC || m.transport == WIRE_UD)
 		return;
 	m.head.bth.qpn = w->qp->qpn;
-	a.path = &back;
-	a.port = port_of(
-		o, r,
-		device_of(wr_histories_qp(&o->histories, r, e->peer), w->qp));
+	if (peer && peer->pkey)
+		m.head.bth.pkey = peer->pkey;
+	a.route = &back;
+	a.port = port_of(o, r, device_of(responder, w->qp), back.is_infiniband);
 	if (!a.port)
 		return;
 	if (nak) {
@@ -678,7 +767,7 @@ static void pcap_real(struct pcap *o, const struct trace_record *r)
 	if (!trace_packet(r, &p) || p.at)
 		return;
 	/* a fabric that exchanges packets with other hosts has one device */
-	port = port_of(o, r, PORT_ONLY);
+	port = port_of(o, r, PORT_ONLY, false);
 	if (!port || !o->to)
 		return;
 	if (!p.in && !p.path.hop_limit)
@@ -743,7 +832,7 @@ static void pcap_pass(struct pcap *o, FILE *to)
 	size_t i;
 
 	o->to = to;
-	o->unknown = o->infiniband = 0;
+	o->unknown = 0;
 	for (port = o->ports.first; port; port = port->next)
 		port->psn = 0;
 	o->no_memory |= !ends_make(o);
@@ -763,20 +852,6 @@ static int pcap_write(struct pcap *o, FILE *to)
 	return o->no_memory ? fail(1, "no memory") : 0;
 }
 
-static void report_left_out(const struct pcap *o)
-{
-	if (o->unknown)
-		fail(0,
-		     "%" PRIu64
-		     " requests have no packets: the attributes of their QPs are not in the trace",
-		     o->unknown);
-	if (o->infiniband)
-		fail(0,
-		     "%" PRIu64
-		     " requests over InfiniBand have no packets: only RoCE packets are written",
-		     o->infiniband);
-}
-
 int trace_pcap(FILE *to, const struct trace_batch *b)
 {
 	struct pcap *o = calloc(1, sizeof(*o));
@@ -790,7 +865,11 @@ int trace_pcap(FILE *to, const struct trace_batch *b)
 	ret = wr_histories_make(&o->histories, b);
 	if (!ret)
 		ret = pcap_write(o, to);
-	report_left_out(o);
+	if (o->unknown)
+		fail(0,
+		     "%" PRIu64
+		     " requests have no packets: the attributes of their QPs are not in the trace",
+		     o->unknown);
 	wr_histories_free(&o->histories);
 	ports_free(&o->ports);
 	free(o->end);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The ports that send the packets of a capture. A device is an interface of
- * the pcapng file.
+ * the pcapng file; if fabrics have Ethernet and InfiniBand devices of one
+ * name, these are two interfaces.
  */
 #pragma once
 

@@ -56,15 +56,39 @@ static bool is_traced(void)
 }
 
 /* Positions of the values of CM_SENT (trace/events.h) */
-enum { AT_MAD = 6, AT_PEER = AT_MAD + MAD_BYTES / 8, AT_ON = AT_PEER + 2 };
+enum {
+	AT_MAD = 6,
+	AT_PEER = AT_MAD + MAD_BYTES / 8,
+	AT_ON = AT_PEER + 2,
+	AT_LIDS = AT_ON + 8,
+	SENT_VALUES = AT_LIDS + 3
+};
+
+/* Store on, slid, dlid and bth_pkey of CM_SENT. */
+static void sent_port(const struct urxe_dev *dev, const struct cm_id *from,
+		      uint64_t *value)
+{
+	const int device = fabric_gid_owner(dev, from->sgid);
+	const int peer = fabric_gid_owner(dev, from->dgid);
+	const struct urxe_subnet *subnet;
+
+	if (device < 0)
+		return;
+	subnet = &dev->hca[device].subnet;
+	if (dev_hcas(dev) > 1)
+		node_name(dev, (uint32_t)device, (char *)(value + AT_ON));
+	if (peer < 0 || !dev->hca[device].infiniband)
+		return;
+	value[AT_LIDS] = port_lid(subnet);
+	value[AT_LIDS + 1] = port_lid(&dev->hca[peer].subnet);
+	value[AT_LIDS + 2] = port_pkey(subnet, 0) | PKEY_FULL;
+}
 
 /* cm.sent: record a MAD with its addresses, as sent on a wire. */
 static void trace_sent(const struct cm *cm, const struct cm_id *from,
 		       const uint8_t mad[MAD_BYTES])
 {
-	const struct urxe_dev *dev = cm->f->dev;
-	const int device = fabric_gid_owner(dev, from->sgid);
-	uint64_t value[AT_ON + 8] = { 0 };
+	uint64_t value[SENT_VALUES] = { 0 };
 
 	memcpy(value, from->sgid, 16);
 	memcpy(value + 2, from->dgid, 16);
@@ -73,10 +97,9 @@ static void trace_sent(const struct cm *cm, const struct cm_id *from,
 	memcpy(value + AT_MAD, mad, MAD_BYTES);
 	value[AT_PEER] = from->remote_qpn;
 	value[AT_PEER + 1] = cm_is_remote(from);
-	if (dev_hcas(dev) > 1 && device >= 0)
-		node_name(dev, (uint32_t)device, (char *)(value + AT_ON));
+	sent_port(cm->f->dev, from, value);
 	trace_at(clock_now(), TRACE_CM_SENT, from->qpn, value,
-		 sizeof(value) / sizeof(*value));
+		 trace_used(value, SENT_VALUES, AT_LIDS));
 }
 
 void ucma_trace_messages(struct cm *cm)

@@ -204,8 +204,7 @@ static void ud_ib_fill(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	const struct urxe_subnet *from = &qp->ctx->hca->subnet;
 	const struct urxe_subnet *to = &c->peer->hca->subnet;
 
-	e->slid = port_lid(from) |
-		  (w->ud.av.device_or_bits & ((1u << port_lmc(from)) - 1));
+	e->slid = port_source_lid(from, w->ud.av.device_or_bits);
 	e->path_bits = w->dlid & ((1u << port_lmc(to)) - 1);
 	e->sl = w->ud.av.sl;
 	if (w->ud.qpn == URXE_MCAST_QPN)

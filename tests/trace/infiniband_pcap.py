@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""urxe trace --pcap: packets over InfiniBand, as decoded by tshark and by the test.
+Usage: infiniband_pcap.py URXE TRACED [CASE...]"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import pcap
+from pcap import expect, number
+
+# urxe1 and urxe2 are InfiniBand devices with LIDs 1 and 2, urxe0 is an Ethernet device.
+FABRIC = ["--devices", "3", "--link-layer", "ethernet,infiniband,infiniband",
+          "--trace-payload"]
+FIELDS = ["frame.interface_name", "infiniband.lrh.slid", "infiniband.lrh.dlid",
+          "infiniband.lrh.sl", "infiniband.lrh.lnh", "infiniband.grh.sgid",
+          "infiniband.grh.dgid", "infiniband.grh.hoplmt",
+          "infiniband.bth.opcode", "infiniband.bth.destqp",
+          "infiniband.bth.p_key", "infiniband.bth.psn",
+          "infiniband.deth.srcqp", "infiniband.aeth.syndrome",
+          "infiniband.reth.va", "infiniband.reth.r_key",
+          "infiniband.reth.dmalen", "infiniband.variant.crc"]
+# addresses that pingpongs print
+PINGPONG = r"address: +LID 0x(\w+), QPN 0x(\w+), PSN 0x(\w+)[:,] GID (\S+)"
+
+
+class Row:
+    """The fields of a packet, as tshark decodes them."""
+
+    def __init__(self, fields):
+        for name, value in zip(FIELDS, fields):
+            setattr(self, name.split(".", 1)[1].replace(".", "_"),
+                    number(value))
+
+    def __repr__(self):
+        return str(self.__dict__)
+
+
+def rows(out):
+    """Let tshark decode the file; check that it finds no error."""
+    if not pcap.TSHARK:
+        return None
+    names = ["_ws.malformed", "_ws.expert.message", *FIELDS]
+    found = [r + [""] * (len(names) - len(r)) for r in
+             pcap.decoded(out, *names)]
+    expect("none is malformed", found and not any(r[0] for r in found), found)
+    expect("no complaint", all(" WR 0x" in r[1] or " CM " in r[1]
+                               for r in found), found)
+    return [Row(r[2:]) for r in found]
+
+
+def client(trace, name, server, words):
+    """Run a program on urxe2, and as client on urxe1.  Return the packets, and what tshark
+    says of them, or None if the program is not installed."""
+    if not shutil.which(name.split("/")[-1]):
+        print(f"skipped: {name} is not installed")
+        return None
+    words = f"{name} -p {pcap.free_port()} {words}"
+    said = pcap.pair(trace, f"{words} {server}", f"{words} -d urxe1 localhost",
+                     options=["--fabric", os.path.basename(trace), *FABRIC])
+    out, packets, errors = pcap.pcap(trace)
+    expect("each request has packets", not errors, errors)
+    return packets, rows(out), said[1]
+
+
+def check_pingpong(packets, decoded, said, transport, grh):
+    """Check the packets by the addresses that the client prints."""
+    (lid, qpn, psn, gid), (lid2, qpn2, psn2, gid2) = re.findall(PINGPONG, said)
+    ends = [(int(lid, 16), int(qpn, 16), int(psn, 16), gid, "urxe1"),
+            (int(lid2, 16), int(qpn2, 16), int(psn2, 16), gid2, "urxe2")]
+    expect("LIDs", [end[0] for end in ends] == [1, 2], ends)
+    for here, there in (ends, ends[::-1]):
+        sent = [p for p in packets if p.interface == here[4]]
+        expect("the interfaces are of InfiniBand", sent and all(
+            p.link == 197 for p in sent), packets)
+        expect("from LID to LID, to the QP", all(
+            (p.slid, p.dlid, p.qpn, p.sl, p.pkey) ==
+            (here[0], there[0], there[1], 3, 0xffff) for p in sent), sent)
+        expect("a GRH, or none", all(bool(p.grh) == grh for p in sent), sent)
+        asked = [p for p in sent if p.syndrome is None]
+        expect("PSNs", [p.psn for p in asked] == [
+            (here[2] + i) & 0xffffff for i in range(len(asked))], asked)
+        if decoded is None:
+            continue
+        said_of = [r for r in decoded if r.interface_name == here[4]]
+        expect("tshark: LIDs, QP and P_Key", len(said_of) == len(sent) and all(
+            (r.lrh_slid, r.lrh_dlid, r.bth_destqp, r.lrh_sl, r.bth_p_key) ==
+            (here[0], there[0], there[1], 3, 0xffff) for r in said_of), said_of)
+        expect("tshark: opcodes and PSNs", [
+            (r.bth_opcode, r.bth_psn) for r in said_of] == [
+                (p.opcode, p.psn) for p in sent], said_of)
+        expect("tshark: the GRH", all(
+            (r.lrh_lnh, r.grh_sgid, r.grh_dgid, r.grh_hoplmt) ==
+            ((3, here[3], there[3], 1) if grh else (2, "", "", ""))
+            for r in said_of), said_of)
+        expect("tshark: DETH or AETH", all(
+            r.deth_srcqp == here[1] if transport == "ud" else
+            (r.aeth_syndrome == 31) == (r.bth_opcode == 0x11)
+            for r in said_of), said_of)
+
+
+def values(trace, event):
+    out = subprocess.run([pcap.URXE, "trace", "--json", trace], check=True,
+                         text=True, capture_output=True).stdout
+    return [r["values"] for r in map(json.loads, out.splitlines())
+            if r["event"] == event]
+
+
+def pingpong(trace, transport, grh):
+    words = "-n 3 -s 1500 -l 3" + (" -g 0" if grh else "")
+    done = client(trace, f"ibv_{transport}_pingpong", "-d urxe2", words)
+    if not done:
+        return
+    packets, decoded, said = done
+    check_pingpong(packets, decoded, said, transport, grh)
+    opcodes = [p.opcode for p in packets]
+    expect("opcodes", sorted(opcodes) == (
+        6 * [100] if transport == "ud" else
+        sorted(6 * [0x00, 0x02, 0x11])), opcodes)
+    found = values(trace, "LEFT" if transport == "ud" else "QP_MODIFIED")
+    found = {(v["slid"], v["dlid"], v["sl"], "dgid" in v)
+             for v in found if "slid" in v}
+    expect("--json has LIDs and SL", found == {(1, 2, 3, grh), (2, 1, 3, grh)},
+           found)
+
+
+def rc(trace):
+    pingpong(trace, "rc", False)
+
+
+def rc_grh(trace):
+    pingpong(trace, "rc", True)
+
+
+def ud(trace):
+    pingpong(trace, "ud", False)
+
+
+def ud_grh(trace):
+    pingpong(trace, "ud", True)
+
+
+def rping(trace):
+    """Connections through rdma_cm: MADs, READs and WRITEs."""
+    if not shutil.which("rping"):
+        return
+    words = f"-p {pcap.free_port()} -C 2"
+    pcap.pair(trace, f"{pcap.RPING} -s {words} -a 127.0.0.3",
+              f"{pcap.RPING} -c {words} -a 127.0.0.3 -I 127.0.0.2",
+              options=["--fabric", os.path.basename(trace), *FABRIC])
+    out, packets, _ = pcap.pcap(trace)
+    decoded = rows(out)
+    lids = {"urxe1": (1, 2), "urxe2": (2, 1)}
+    expect("rping: LIDs, no GRH", all(
+        (p.slid, p.dlid) == lids[p.interface] and not p.grh
+        for p in packets), packets)
+    expect("rping: operations of both ends",
+           {p.op for p in packets if p.kind == 0} ==
+           {0x04, 0x0a, 0x0c, 0x10, 0x11}, packets)
+    sent = values(trace, "CM_SENT")
+    expect("CM messages have LIDs", {
+        (v["slid"], v["dlid"], v["bth_pkey"], v["on"]) for v in sent} ==
+        {(1, 2, "0xffff", "urxe1"), (2, 1, "0xffff", "urxe2")}, sent)
+    if decoded is None:
+        return
+    mads = [r for r in decoded if r.bth_destqp == 1]
+    expect("tshark: MADs", len(mads) == len(sent) and all(
+        (r.bth_opcode, r.deth_srcqp, r.bth_p_key) == (100, 1, 0xffff) and
+        (r.lrh_slid, r.lrh_dlid) == lids[r.interface_name]
+        for r in mads), mads)
+    rdma = [r for r in decoded if r.bth_opcode in (0x0a, 0x0c)]
+    expect("tshark: RETH", len(rdma) == 4 and all(
+        r.reth_dmalen == 64 and r.reth_va and r.reth_r_key
+        for r in rdma), rdma)
+    expect("tshark: AETH", {r.aeth_syndrome for r in decoded
+                            if r.bth_opcode in (0x10, 0x11)} == {31}, decoded)
+
+
+def main():
+    for case in (rc, rc_grh, ud, ud_grh, rping):
+        if len(sys.argv) > 3 and case.__name__ not in sys.argv[3:]:
+            continue
+        with tempfile.TemporaryDirectory() as directory:
+            case(os.path.join(directory, case.__name__))
+    if not pcap.failed and not pcap.TSHARK:
+        print("tshark is not installed: packets were not decoded by it")
+        return 77
+    return bool(pcap.failed)
+
+
+sys.exit(main())
