@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """urxe trace --pcap: packets over InfiniBand, as decoded by tshark and by the test.
-Usage: infiniband_pcap.py URXE TRACED [CASE...]"""
+Usage: infiniband_pcap.py URXE VERBS_INFINIBAND [CASE...]
+
+VERBS_INFINIBAND is the test program of the verbs tests for InfiniBand."""
 
 import json
 import os
@@ -182,8 +184,90 @@ def rping(trace):
                             if r.bth_opcode in (0x10, 0x11)} == {31}, decoded)
 
 
+# ------------------------------------------------------------------ verbs tests
+
+def verbs(trace, name):
+    """Run a case of the verbs tests.  Its InfiniBand devices are urxe0 and urxe1."""
+    done = subprocess.run(
+        [pcap.URXE, "run", "--fabric", "verbs-" + name, "--devices", "3",
+         "--link-layer", "infiniband,infiniband,ethernet", "--trace", trace,
+         "--", VERBS], env={**os.environ, "CK_RUN_CASE": name}, text=True,
+        capture_output=True, timeout=120)
+    expect(f"verbs test {name}", done.returncode == 0, done)
+    out, packets, _ = pcap.pcap(trace)
+    return packets, rows(out)
+
+
+def lmc(trace):
+    """urxe1 has LIDs 8 to 11, and sends from 11."""
+    packets, decoded = verbs(trace, "lmc")
+    asked = {(p.interface, p.slid, p.dlid) for p in packets if p.op == 0x0a}
+    answers = [(p.interface, p.slid, p.dlid) for p in packets if p.op == 0x11]
+    expect("requests to LIDs of the port, and to others",
+           asked == {("urxe0", 1, lid) for lid in range(7, 13)}, asked)
+    expect("responses to requests to the four LIDs, with the responder's LIDs",
+           answers == 4 * [("urxe1", 11, 1)], answers)
+    if decoded is not None:
+        expect("tshark: LIDs", {(r.interface_name, r.lrh_slid, r.lrh_dlid)
+                                for r in decoded} == asked | set(answers),
+               decoded)
+
+
+def pkeys(trace):
+    """Each end sends its own P_Key."""
+    packets, decoded = verbs(trace, "pkeys")
+    asked = [p.pkey for p in packets if p.op == 0x0a]
+    answers = [p.pkey for p in packets if p.op == 0x11]
+    expect("P_Keys of requests", asked[:4] == [0xffff, 0x8001, 0x8001, 1],
+           asked)
+    expect("P_Keys of responses", answers == [0xffff, 0x8001, 1, 0x8001],
+           answers)
+    if decoded is not None:
+        expect("tshark: P_Keys", [r.bth_p_key for r in decoded] ==
+               [p.pkey for p in packets], decoded)
+
+
+def datagrams(trace):
+    """Datagrams to another LID of a port with LMC 2, without and with a GRH."""
+    packets, decoded = verbs(trace, "datagrams")
+    found = [(p.interface, p.slid, p.dlid, p.sl, bool(p.grh)) for p in packets]
+    expect("LIDs", found == [
+        end for grh in (False, True)
+        for end in (("urxe0", 1, 10, 3, grh), ("urxe1", 10, 1, 3, grh))], found)
+    expect("hop limit and traffic class", packets[2].grh[0:2] == b"\x62\x80"
+           and packets[2].grh[7] == 7, packets[2].grh)
+    if decoded is not None:
+        expect("tshark: GRH", [r.grh_hoplmt for r in decoded][:3] ==
+               ["", "", 7], decoded)
+    pcap.damage(trace)
+
+
+def multicast(trace):
+    packets, decoded = verbs(trace, "multicast")
+    expect("the LID and the GID of the group", [
+        (p.dlid, p.qpn, p.grh[24]) for p in packets] ==
+        [(0xc000, 0xffffff, 0xff)], packets)
+    if decoded is not None:
+        expect("tshark: the group", [(r.lrh_dlid, r.grh_dgid[:2])
+                                     for r in decoded] == [(0xc000, "ff")],
+               decoded)
+
+
+def two_link_layers(trace):
+    """Requests of an Ethernet and of an InfiniBand device in one file."""
+    packets, decoded = verbs(trace, "no_link")
+    found = {(p.interface, p.link) for p in packets}
+    expect("a link type of each", found == {("urxe0", 197), ("urxe2", 1)}, found)
+    if decoded is not None:
+        expect("tshark: both have a BTH, one an LRH", {
+            (r.interface_name, r.bth_opcode, bool(r.lrh_slid))
+            for r in decoded} == {("urxe0", 0x0a, True), ("urxe2", 0x0a, False)},
+            decoded)
+
+
 def main():
-    for case in (rc, rc_grh, ud, ud_grh, rping):
+    for case in (rc, rc_grh, ud, ud_grh, rping, lmc, pkeys, datagrams,
+                 multicast, two_link_layers):
         if len(sys.argv) > 3 and case.__name__ not in sys.argv[3:]:
             continue
         with tempfile.TemporaryDirectory() as directory:
@@ -194,4 +278,5 @@ def main():
     return bool(pcap.failed)
 
 
+VERBS = sys.argv[2]
 sys.exit(main())

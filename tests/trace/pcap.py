@@ -551,9 +551,8 @@ def in_flight(trace):
                r" fetched .* old=0x(\w+)", text)], found)
 
 
-def damaged(trace):
-    done = run(trace, TRACED, "kinds")
-    expect("kinds", done.returncode == 0, done)
+def damage(trace):
+    """Damage the trace at random: it is converted or refused."""
     with open(trace, "rb") as f:
         good = f.read()
     some = random.Random(2)
@@ -567,6 +566,12 @@ def damaged(trace):
         done = subprocess.run([URXE, "trace", "--pcap", f"{trace}.out", trace],
                               capture_output=True, timeout=60)
         expect(f"damage {i} is no crash", done.returncode in (0, 1), done)
+
+
+def damaged(trace):
+    done = run(trace, TRACED, "kinds")
+    expect("kinds", done.returncode == 0, done)
+    damage(trace)
 
 
 def lost(trace):

@@ -2,11 +2,13 @@
 /*
  * Packets are compared with packets that were written by hand.  Their ICRC
  * was computed by another program, with zlib's crc32() over the fields that
- * the RoCEv2 annex names.  Kernel rxe accepted packets of that program.
+ * the RoCEv2 annex names.  Kernel rxe accepted packets of that program.  The
+ * CRCs of InfiniBand packets were computed so, by the fields of IB 7.8.
  */
 #include "unit_base.h"
 #include "wire/address.h"
 #include "wire/icrc.h"
+#include "wire/infiniband.h"
 #include "wire/packet.h"
 
 static const uint8_t send_ipv4[] = {
@@ -26,6 +28,21 @@ static const uint8_t datagram_ipv6[] = {
 	0x45, 0xea, 0x64, 0x00, 0xff, 0xff, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00,
 	0x00, 0x07, 0x80, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x01, 0x02,
 	0x03, 0x04, 0x48, 0xf8, 0xed, 0x90,
+};
+static const uint8_t send_local[] = {
+	0x00, 0x32, 0x01, 0x02, 0x00, 0x09, 0xab, 0xcd, 0x05, 0xb0,
+	0xff, 0xff, 0x00, 0x00, 0x20, 0x02, 0x80, 0xff, 0xff, 0xfe,
+	0x11, 0x22, 0x33, 0x44, 0x68, 0x65, 0x6c, 0x6c, 0x6f, 0x00,
+	0x00, 0x00, 0x99, 0x48, 0x13, 0xce, 0xc7, 0xaa,
+};
+static const uint8_t send_global[] = {
+	0x00, 0x33, 0x01, 0x02, 0x00, 0x13, 0xab, 0xcd, 0x62, 0x01, 0x23, 0x45,
+	0x00, 0x1c, 0x1b, 0x3f, 0xfe, 0x80, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x50, 0x54, 0x00, 0xff, 0xfe, 0x12, 0x34, 0x56, 0x20, 0x01, 0x0d, 0xb8,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02,
+	0x05, 0xb0, 0xff, 0xff, 0x00, 0x00, 0x20, 0x02, 0x80, 0xff, 0xff, 0xfe,
+	0x11, 0x22, 0x33, 0x44, 0x68, 0x65, 0x6c, 0x6c, 0x6f, 0x00, 0x00, 0x00,
+	0xf4, 0xd5, 0xb5, 0x34, 0x0b, 0x04,
 };
 
 static const struct wire_path ipv4 = {
@@ -66,6 +83,48 @@ START_TEST(over_ipv4)
 	path.source_port = wire_port(0x2002, 0x2003);
 	ck_assert_uint_eq(wire_build(&path, &p, out), sizeof(send_ipv4));
 	ck_assert_mem_eq(out, send_ipv4, sizeof(send_ipv4));
+}
+END_TEST
+
+/* Without and with a GRH; and packets that do not exist. */
+START_TEST(over_infiniband)
+{
+	const struct wire_lrh lrh = { .sl = 3, .dlid = 0x102, .slid = 0xabcd };
+	const struct wire_path grh = {
+		.sgid = { 0xfe, 0x80, [8] = 0x50, 0x54, 0, 0xff, 0xfe, 0x12,
+			  0x34, 0x56 },
+		.dgid = { 0x20, 1, 0x0d, 0xb8, [15] = 2 },
+		.traffic_class = 0x20,
+		.flow_label = 0x12345,
+		.hop_limit = 63,
+	};
+	struct wire_packet p = {
+		.bth = { .opcode = WIRE_RC | WIRE_SEND_ONLY_IMM,
+			 .solicited = true,
+			 .pkey = 0xffff,
+			 .qpn = 0x2002,
+			 .ack_request = true,
+			 .psn = 0xfffffe },
+		.immdt.imm = 0x11223344,
+		.length = 5,
+		.payload = "hello",
+		.known = 5,
+	};
+
+	ck_assert_uint_eq(wire_build_infiniband(&lrh, NULL, &p, out),
+			  sizeof(send_local));
+	ck_assert_mem_eq(out, send_local, sizeof(send_local));
+	ck_assert_uint_eq(wire_build_infiniband(&lrh, &grh, &p, out),
+			  sizeof(send_global));
+	ck_assert_mem_eq(out, send_global, sizeof(send_global));
+	p.length = WIRE_MAX_PAYLOAD;
+	ck_assert_uint_eq(wire_build_infiniband(&lrh, &grh, &p, out),
+			  sizeof(send_global) - 8 + WIRE_MAX_PAYLOAD);
+	p.length++;
+	ck_assert_uint_eq(wire_build_infiniband(&lrh, &grh, &p, out), 0);
+	p.length = 0;
+	p.bth.opcode = 0xff;
+	ck_assert_uint_eq(wire_build_infiniband(&lrh, NULL, &p, out), 0);
 }
 END_TEST
 
@@ -276,6 +335,7 @@ int main(void)
 	add_loop(s, crc_implementations, WIRE_CRC32_IMPLS + 1);
 	add(s, over_ipv4);
 	add(s, over_ipv6);
+	add(s, over_infiniband);
 	add(s, icrc_coverage);
 	add(s, payloads);
 	add(s, round_trips);

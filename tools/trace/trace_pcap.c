@@ -193,7 +193,7 @@ static void put_of_wr(void *arg, const struct wire_packet *p, uint64_t i,
 static void route_take_lids(struct route *route, const struct trace_record *r)
 {
 	route->lrh = (struct wire_lrh){
-		.sl = (uint8_t)trace_number(r, "sl"),
+		.sl = trace_number(r, "sl") & 15,
 		.dlid = (uint16_t)trace_number(r, "dlid"),
 		.slid = (uint16_t)trace_number(r, "slid"),
 	};
