@@ -590,16 +590,17 @@ static void request(struct pcap *o, const struct trace_record *r,
 /* ------------------------------------------------------- answers */
 
 /*
- * The route of responses to requests with route @there. @peer is the state of
- * the responder's QP, or NULL if the trace does not have it.
+ * The route of responses to QP @qpn, whose requests have route @there. @peer
+ * is the state of the responder's QP, or NULL if the trace does not have it.
  */
-static struct route reverse_route(const struct route *there,
+static struct route reverse_route(const struct route *there, uint32_t qpn,
 				  const struct end *peer)
 {
 	struct route back = *there;
 
 	/* on InfiniBand the responder may send to another LID of the port */
-	if (there->is_infiniband && peer && peer->is_connected)
+	if (there->is_infiniband && peer && peer->is_connected &&
+	    peer->route.is_infiniband && peer->peer == qpn)
 		return peer->route;
 	memcpy(back.path.sgid, there->path.dgid, sizeof(back.path.sgid));
 	memcpy(back.path.dgid, there->path.sgid, sizeof(back.path.dgid));
@@ -631,7 +632,7 @@ static void answer(struct pcap *o, const struct trace_record *r,
 		wr_histories_qp(&o->histories, r, e->peer);
 	const struct end *peer = responder ? end_of(o, responder) : NULL;
 	struct of_wr a = { .o = o, .r = r, .w = w };
-	struct route back = reverse_route(&e->route, peer);
+	struct route back = reverse_route(&e->route, w->qp->qpn, peer);
 	struct message m;
 
 	if (!e->is_connected || e->is_remote || !message_make(o, w, e, &m) ||
