@@ -14,7 +14,8 @@
  *   PACKET           a packet that was sent or received
  *
  * They are processed twice: the first pass finds the ports that send, whose
- * interfaces precede the packets in the file.
+ * interfaces precede the packets in the file. It skips WRs of a connection
+ * whose ports it has found.
  */
 #include <infiniband/verbs.h>
 #include <inttypes.h>
@@ -50,6 +51,8 @@ struct route {
  */
 struct end {
 	bool is_connected;
+	/* first pass: the ports of requests and of responses are found */
+	bool sends, answers;
 	/* the peer is on another host: PACKET records have its packets */
 	bool is_remote;
 	struct route route;
@@ -329,10 +332,11 @@ static void pcap_modified(struct pcap *o, const struct trace_record *r)
 	e = end_of(o, qp);
 	if (mask & IBV_QP_STATE && trace_number(r, "state") == IBV_QPS_RESET)
 		memset(e, 0, sizeof(*e));
-	if (mask & IBV_QP_AV)
+	if (mask & IBV_QP_AV) {
+		e->sends = e->answers = false;
 		end_take_route(e, r);
-	if (mask & IBV_QP_AV)
 		e->is_remote = trace_number(r, "other_host");
+	}
 	if (mask & IBV_QP_PKEY_INDEX)
 		e->pkey = (uint16_t)trace_number(r, "pkey");
 	if (mask & IBV_QP_PATH_MTU)
@@ -583,6 +587,7 @@ static void request(struct pcap *o, const struct trace_record *r,
 	a.port = port_of(o, r, device_of(w->qp, w->qp), e->route.is_infiniband);
 	if (!a.port)
 		return;
+	end_of(o, w->qp)->sends = true;
 	payload_find(o, w->by[STEP_LEFT], &m);
 	message_request(&m, put_of_wr, &a);
 }
@@ -645,6 +650,7 @@ static void answer(struct pcap *o, const struct trace_record *r,
 	a.port = port_of(o, r, device_of(responder, w->qp), back.is_infiniband);
 	if (!a.port)
 		return;
+	e->answers = true;
 	if (nak) {
 		a.what = (nak & 0x60) == WIRE_RNR_NAK ? "RNR NAK" : "NAK";
 		if (nak == WIRE_NAK_SEQUENCE)
@@ -797,6 +803,15 @@ static void pcap_real(struct pcap *o, const struct trace_record *r)
 
 /* ------------------------------------------------------- records */
 
+static bool ports_are_found(const struct pcap *o,
+			    const struct wr_history_qp *qp)
+{
+	const struct end *e = end_of(o, qp);
+
+	return e->sends &&
+	       (e->answers || qp->type == IBV_QPT_UD || qp->type == IBV_QPT_UC);
+}
+
 static void pcap_record(struct pcap *o, const struct trace_record *r)
 {
 	const struct wr_history *w = o->histories.of[r - o->batch->record];
@@ -807,7 +822,7 @@ static void pcap_record(struct pcap *o, const struct trace_record *r)
 		pcap_mad(o, r);
 	else if (r->what == TRACE_PACKET)
 		pcap_real(o, r);
-	if (!w || w->recv)
+	if (!w || w->recv || (!o->to && ports_are_found(o, w->qp)))
 		return;
 	switch (r->what) {
 	case TRACE_LEFT:

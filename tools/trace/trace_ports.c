@@ -4,6 +4,29 @@
 
 #include "trace_ports.h"
 
+static void port_describe(const struct port *p, char *text, size_t n)
+{
+	if (!strcmp(p->device, PORT_ONLY))
+		snprintf(
+			text, n,
+			"urxe trace: packets that a wire would have carried, and packets exchanged with other hosts");
+	else if (!strcmp(p->device, PORT_UNKNOWN))
+		snprintf(
+			text, n,
+			"urxe trace: packets of devices that are not known, because the trace does not have the creation of their QPs");
+	else
+		snprintf(text, n, "urxe trace: packets that %s would have sent",
+			 p->device);
+}
+
+static void port_write(const struct port *p, FILE *to)
+{
+	char text[256];
+
+	port_describe(p, text, sizeof(text));
+	pcapng_interface(to, p->link, p->device, text);
+}
+
 static struct port *port_add(struct ports *ports, struct port **at,
 			     const struct port *port, const struct port *same)
 {
@@ -14,6 +37,8 @@ static struct port *port_add(struct ports *ports, struct port **at,
 	*p = *port;
 	p->interface = same ? same->interface : ports->interfaces++;
 	*at = p;
+	if (ports->to && !same)
+		port_write(p, ports->to);
 	return p;
 }
 
@@ -34,34 +59,18 @@ struct port *ports_get(struct ports *ports, uint64_t fabric, const char *device,
 	return port_add(ports, at, &port, same);
 }
 
-static void port_describe(const struct port *p, char *text, size_t n)
-{
-	if (!strcmp(p->device, PORT_ONLY))
-		snprintf(
-			text, n,
-			"urxe trace: packets that a wire would have carried, and packets exchanged with other hosts");
-	else if (!strcmp(p->device, PORT_UNKNOWN))
-		snprintf(
-			text, n,
-			"urxe trace: packets of devices that are not known, because the trace does not have the creation of their QPs");
-	else
-		snprintf(text, n, "urxe trace: packets that %s would have sent",
-			 p->device);
-}
-
-void ports_write(const struct ports *ports, FILE *to)
+void ports_write(struct ports *ports, FILE *to)
 {
 	const struct port *p;
 	uint32_t written = 0;
-	char text[256];
 
 	for (p = ports->first; p; p = p->next) {
 		if (p->interface < written)
 			continue;
-		port_describe(p, text, sizeof(text));
-		pcapng_interface(to, p->link, p->device, text);
+		port_write(p, to);
 		written++;
 	}
+	ports->to = to;
 }
 
 void ports_free(struct ports *ports)

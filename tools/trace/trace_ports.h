@@ -27,11 +27,15 @@ struct port {
 struct ports {
 	struct port *first;
 	uint32_t interfaces;
+	FILE *to; /* NULL until ports_write() */
 };
 
-/* Find or add a port. Return NULL if there is no memory. */
+/*
+ * Find or add a port. After ports_write(), write the interface of a new one.
+ * Return NULL if there is no memory.
+ */
 struct port *ports_get(struct ports *ports, uint64_t fabric, const char *device,
 		       enum pcapng_link link);
 /* Write the interfaces to the file. */
-void ports_write(const struct ports *ports, FILE *to);
+void ports_write(struct ports *ports, FILE *to);
 void ports_free(struct ports *ports);
