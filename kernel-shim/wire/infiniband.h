@@ -2,11 +2,10 @@
 /*
  * Building of InfiniBand packets:
  *
- *	LRH | GRH, if there is one | BTH | extensions | payload | pad | ICRC |
- *VCRC
+ *	LRH | GRH | BTH | extensions | payload | pad | ICRC | VCRC
  *
- * for pcap files (tools/trace/trace_pcap.c).  field.h explains the format of
- * the list.
+ * for pcap files (tools/trace/trace_pcap.c).  The GRH is optional.  field.h
+ * explains the format of the list.
  */
 #pragma once
 

@@ -12,8 +12,8 @@
 
 /*
  * Values of the field LinkType, https://www.tcpdump.org/linktypes.html.
- * InfiniBand packets are written as ibdump does, as records of the Extensible
- * Record Format: Wireshark does not read LINKTYPE_INFINIBAND, 247.
+ * InfiniBand packets are written as records of the Extensible Record Format:
+ * Wireshark does not read LINKTYPE_INFINIBAND, 247.
  */
 enum pcapng_link { PCAPNG_ETHERNET = 1, PCAPNG_ERF = 197 };
 
