@@ -70,7 +70,8 @@ fi
 # overlapping rules for one link, by two of its names: it comes up when the later one
 # ends. DOWN without a time outlasts DOWN=MS.
 if have ibv_asyncwatch; then
-	on node1 --fault port:link=node1/mlx5_0:ms=1:DOWN=3600000 \
+	"$URXE" run --cluster "$cluster" --host node1 \
+		--fault port:link=node1/mlx5_0:ms=1:DOWN=3600000 \
 		--fault port:link=rail0/1:ms=2:DOWN=1 --fault port:dev=mlx5_0:ms=100:SM_CHANGE -- \
 		ibv_asyncwatch -d mlx5_0 >watch 2>&1 &
 	watch=$!
@@ -79,7 +80,8 @@ if have ibv_asyncwatch; then
 	kill $watch
 	wait $watch
 	"$URXE" port up node1/mlx5_0 || die "port up"
-	on node1 --fault port:ms=1:DOWN=20 --fault port:ms=2:DOWN \
+	"$URXE" run --cluster "$cluster" --host node1 \
+		--fault port:ms=1:DOWN=20 --fault port:ms=2:DOWN \
 		--fault port:ms=100:SM_CHANGE -- ibv_asyncwatch -d mlx5_0 >watch 2>&1 &
 	watch=$!
 	await "SM_CHANGE" grep -qi "sm.change\|SM" watch
