@@ -301,7 +301,9 @@ static int device_init(struct urxe_fabric *f, int fd)
 		ret = cluster_by_env(&c);
 	if (ret)
 		return ret;
-	ret = device_fill(f, fd, &c, dm_bytes);
+	ret = host_by_env(f->dir, c.host, c.hosts);
+	if (ret >= 0)
+		ret = device_fill(f, fd, &c, dm_bytes);
 	cluster_free(&c);
 	return ret;
 }
@@ -465,6 +467,17 @@ static int fabric_check_devices(struct urxe_fabric *f)
 	return ret;
 }
 
+/*
+ * No segment was made, for example since there is no host URXE_HOST: remove the
+ * directory, unless another process has made one.  Return @ret.
+ */
+static int fabric_drop_incomplete(struct urxe_fabric *f, int ret)
+{
+	close(f->dirfd);
+	fabric_remove_unused(f->dir, true);
+	return ret;
+}
+
 /* Open once.  -EAGAIN, -ESTALE: the fabric is being replaced; try again. */
 static int fabric_try_open(struct urxe_fabric *f, bool create)
 {
@@ -485,6 +498,8 @@ static int fabric_try_open(struct urxe_fabric *f, bool create)
 		ret = device_create(f);
 		if (!ret)
 			ret = device_map(f);
+		else if (ret != -EAGAIN && ret != -ESTALE)
+			return fabric_drop_incomplete(f, ret);
 	}
 	if (ret == -EPROTO && create) {
 		ret = fabric_retire(f, false);

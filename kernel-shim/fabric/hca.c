@@ -299,21 +299,27 @@ int host_set(struct urxe_fabric *f, uint32_t host)
 		       -EPROTO;
 }
 
-int host_choose(struct urxe_fabric *f)
+int host_by_env(const char *dir, const struct urxe_host *h, uint32_t n)
 {
 	const char *want = getenv("URXE_HOST");
-	const struct urxe_host *h = f->dev->host;
 	uint32_t i;
 
 	if (!want || !*want)
 		return 0;
-	for (i = 0; i < f->dev->hosts; i++)
+	for (i = 0; i < n; i++)
 		if (!strncmp(h[i].name, want, sizeof(h[i].name)))
-			return host_set(f, i);
+			return (int)i;
 	return fabric_fail(EINVAL,
-			   "the fabric %s has no host %s, but %s%.31s%s",
-			   f->dir, want, h->name[0] ? "" : "one without a name",
-			   h->name, f->dev->hosts > 1 ? " and others" : "");
+			   "the fabric %s has no host %s, but %s%.31s%s", dir,
+			   want, h->name[0] ? "" : "one without a name",
+			   h->name, n > 1 ? " and others" : "");
+}
+
+int host_choose(struct urxe_fabric *f)
+{
+	const int host = host_by_env(f->dir, f->dev->host, f->dev->hosts);
+
+	return host < 0 ? host : host_set(f, (uint32_t)host);
 }
 
 /* One host without a name; its devices are urxe0, urxe1, ... */

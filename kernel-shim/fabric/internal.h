@@ -68,6 +68,11 @@ int hcas_agree(const struct urxe_fabric *f);
  */
 bool hca_word(const char *list, uint32_t k, char *word, size_t room);
 /*
+ * The index of the host URXE_HOST among the @n hosts of fabric @dir, 0 without
+ * the variable; -EINVAL: there is no such host.
+ */
+int host_by_env(const char *dir, const struct urxe_host *host, uint32_t n);
+/*
  * Make a host that of this process.  host_choose(): that of URXE_HOST.
  * -EPROTO: the segment is damaged; -EINVAL: there is no such host
  */

@@ -192,6 +192,11 @@ has "excludes" refused --cluster two-rails.cluster --devices 2
 has "a built-in subnet manager" refused --cluster two-rails.cluster --sm external
 has "excludes" refused --fabric new --cluster two-rails.cluster --devices 2
 has "no file" refused --cluster absent.cluster
+# no directory remains if a fabric was not made
+has "has no host carol" refused --fabric none --cluster two-rails.cluster --host carol
+printf '[hca a/mlx5_0]\nlink = nowhere\n' >bad.cluster
+has "there is no nowhere" refused --fabric none --cluster bad.cluster
+[ ! -e "$URXE_DIR/none" ] || die "$URXE_DIR/none remains"
 has mlx4_0 "$URXE" run --fabric mixed --cluster mixed-mtu.cluster --host old -- \
 	ls /sys/class/infiniband
 
