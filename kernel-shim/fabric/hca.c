@@ -378,10 +378,27 @@ static void hca_init(struct urxe_dev *dev, uint32_t k, uint64_t guid)
 		      down ? URXE_PORT_DOWN : port_state_up(dev, k));
 }
 
+/* An external subnet manager without an InfiniBand port would have no effect.
+ */
+static int sm_choose(struct urxe_dev *dev, const struct cluster *c)
+{
+	int ret = sm_by_env(&dev->sm_external);
+	uint32_t k;
+
+	if (ret || !dev->sm_external)
+		return ret;
+	for (k = 0; k < c->hcas; k++)
+		if (c->hca[k].infiniband)
+			return 0;
+	return fabric_fail(
+		EINVAL,
+		"URXE_SM=external, but no device is InfiniBand; see urxe run --link-layer, or link_layer in urxe-cluster(5)");
+}
+
 int hcas_init(struct urxe_dev *dev, const struct cluster *c, uint64_t guid)
 {
 	uint32_t k;
-	int ret = sm_by_env(&dev->sm_external);
+	int ret = sm_choose(dev, c);
 
 	if (ret)
 		return ret;

@@ -196,6 +196,8 @@ has "no file" refused --cluster absent.cluster
 has "has no host carol" refused --fabric none --cluster two-rails.cluster --host carol
 printf '[hca a/mlx5_0]\nlink = nowhere\n' >bad.cluster
 has "there is no nowhere" refused --fabric none --cluster bad.cluster
+has "no device is InfiniBand" refused --fabric none --cluster two-rails.cluster --sm external
+has "no device is InfiniBand" refused --fabric none --sm external
 [ ! -e "$URXE_DIR/none" ] || die "$URXE_DIR/none remains"
 has mlx4_0 "$URXE" run --fabric mixed --cluster mixed-mtu.cluster --host old -- \
 	ls /sys/class/infiniband
