@@ -113,6 +113,15 @@ static void port_addresses(struct urxe_fabric *f, uint32_t node, uint8_t *out)
 	attr_set(out, ATTR_PORT_response_time, 16);
 }
 
+/* A port of a device is Disabled whenever it is down, as in sysfs. */
+static bool port_is_off(const struct urxe_dev *dev, uint32_t node,
+			uint32_t port)
+{
+	return !node_is_switch(node) ||
+	       load_acquire(&dev->sw[node - URXE_MAX_HCA].down[port]) &
+		       LINK_DOWN;
+}
+
 void sma_port_info(struct urxe_fabric *f, uint32_t node, uint32_t port,
 		   uint8_t *out)
 {
@@ -129,9 +138,9 @@ void sma_port_info(struct urxe_fabric *f, uint32_t node, uint32_t port,
 	attr_set(out, ATTR_PORT_local_port, port);
 	attr_set(out, ATTR_PORT_state, state);
 	attr_set(out, ATTR_PORT_phys_state,
-		 state != IBV_PORT_DOWN ? PHYS_LINK_UP :
-		 node_is_switch(node)	? PHYS_POLLING :
-					  PHYS_DISABLED);
+		 state != IBV_PORT_DOWN	      ? PHYS_LINK_UP :
+		 port_is_off(dev, node, port) ? PHYS_DISABLED :
+						PHYS_POLLING);
 	attr_set(out, ATTR_PORT_down_default, PHYS_POLLING);
 	attr_set(out, ATTR_PORT_neighbor_mtu, MTU_4096);
 	attr_set(out, ATTR_PORT_mtu_cap, MTU_4096);

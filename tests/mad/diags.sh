@@ -112,6 +112,8 @@ run vendstat -N 2 >/dev/null 2>&1 && die "vendstat"
 has "Peer PortInfo" run ibportstate 64 2 query
 run ibportstate 64 2 disable >/dev/null || die "ibportstate disable"
 has "1: DOWN" run cat /sys/class/infiniband/urxe1/ports/1/state
+has "PhysLinkState:...................Disabled" run ibportstate 64 2 query
+has "PhysLinkState:...................Polling" run ibportstate 64 8 query
 [ "$(run ibhosts | wc -l)" = 2 ] || die "ibhosts: $(run ibhosts)"
 run ibportstate 64 2 enable >/dev/null || die "ibportstate enable"
 has "4: ACTIVE" run cat /sys/class/infiniband/urxe1/ports/1/state
