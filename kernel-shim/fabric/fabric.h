@@ -559,7 +559,10 @@ bool mcast_reaches(struct urxe_dev *dev, uint16_t mlid, const uint8_t gid[16],
 /* Has nothing been changed since the fabric was created? */
 bool ports_are_initial(const struct urxe_dev *dev);
 bool subnet_is_initial(const struct urxe_dev *dev);
-/* The device with the built-in subnet manager: the first InfiniBand device. */
+/*
+ * The device with the built-in subnet manager: the first InfiniBand device
+ * whose port had a link when the fabric was created, or the first one.
+ */
 uint32_t subnet_sm_home(const struct urxe_dev *dev);
 /* NodeDescription of a node.  At most 64 bytes. */
 void subnet_node_name(const struct urxe_dev *dev, char name[64], uint32_t node);

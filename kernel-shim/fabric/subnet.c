@@ -5,8 +5,8 @@
  * fabric are in one subnet, which is configured when the fabric is created.
  * Port number n in the order of the devices gets LID n and the partitions of
  * the cluster file, or the default one; LIDs of switches follow.  The subnet
- * manager is at LID 1.  urxe port changes them
- * later, as an administrator does.  With URXE_SM=external the ports begin in
+ * manager is at the first port that has a link.  urxe port changes them later,
+ * as an administrator does.  With URXE_SM=external the ports begin in
  * INIT without LIDs, and a program configures them by MADs (mad/sma.c).
  *
  * Writers hold the device lock.  The order of a change: the value, the counter
@@ -32,14 +32,27 @@ int sm_by_env(uint32_t *external)
 			   env);
 }
 
+/* Had the port a link that was up when the fabric was created? */
+static bool link_begins_up(const struct urxe_dev *dev, uint32_t k)
+{
+	const uint32_t none = PORT_NO_LINK | LINK_DOWN_FIRST;
+
+	return !(load_relaxed(&dev->hca[k].down) & none);
+}
+
 uint32_t subnet_sm_home(const struct urxe_dev *dev)
 {
-	uint32_t k;
+	uint32_t k, first = dev_hcas(dev);
 
-	for (k = 0; k < dev_hcas(dev); k++)
-		if (dev->hca[k].infiniband)
+	for (k = 0; k < dev_hcas(dev); k++) {
+		if (!dev->hca[k].infiniband)
+			continue;
+		if (link_begins_up(dev, k))
 			return k;
-	return 0;
+		if (first == dev_hcas(dev))
+			first = k;
+	}
+	return first % dev_hcas(dev);
 }
 
 static void switch_begin(struct urxe_dev *dev, uint32_t s)
@@ -61,24 +74,25 @@ static void switch_begin(struct urxe_dev *dev, uint32_t s)
 		lid = URXE_SWITCH_LID;
 	store_relaxed(&sw->subnet.pkey[0], PKEY_DEFAULT);
 	store_relaxed(&sw->subnet.lids, SUBNET_LIDS(lid + s, 0));
-	store_relaxed(&sw->subnet.sm, 1);
+	store_relaxed(&sw->subnet.sm, sm_lid);
 }
 
 void subnet_init(struct urxe_dev *dev)
 {
-	struct urxe_hca *hca;
-	uint32_t k, s, lid = 0;
+	const uint32_t home = subnet_sm_home(dev);
+	uint32_t k, s, sm_lid, lid = 0;
 
-	for (k = 0; k < dev_hcas(dev) && !dev->sm_external; k++) {
-		hca = &dev->hca[k];
-		if (!hca->infiniband)
-			continue;
-		store_relaxed(&hca->subnet.lids, SUBNET_LIDS(++lid, 0));
-		store_relaxed(&hca->subnet.sm, 1);
-	}
+	for (k = 0; k < dev_hcas(dev) && !dev->sm_external; k++)
+		if (dev->hca[k].infiniband)
+			store_relaxed(&dev->hca[k].subnet.lids,
+				      SUBNET_LIDS(++lid, 0));
+	sm_lid = port_lid(&dev->hca[home].subnet);
+	for (k = 0; k < dev_hcas(dev) && !dev->sm_external; k++)
+		if (dev->hca[k].infiniband)
+			store_relaxed(&dev->hca[k].subnet.sm, sm_lid);
 	for (s = 0; s < dev_switches(dev); s++)
 		if (dev->sw[s].infiniband)
-			switch_begin(dev, s);
+			switch_begin(dev, s, sm_lid);
 }
 
 void subnet_node_name(const struct urxe_dev *dev, char name[64], uint32_t node)

@@ -163,6 +163,15 @@ if have ibv_rc_pingpong; then
 	wait $server
 fi
 
+# the built-in subnet manager is at the first port whose link is up
+sed "0,/link = leaf0/s//& down/" "$tree" >"$URXE_DIR/down.cluster"
+(
+	export URXE_FABRIC=down
+	tree=$URXE_DIR/down.cluster
+	has "sm lid 2 " on node3 sminfo
+	has "dlid" on node3 saquery -p --src-to-dst 3:8
+) || exit 1
+
 # OpenSM assigns LIDs and writes the forwarding tables of all switches
 have opensm || exit 0
 export URXE_FABRIC=osm URXE_SM=external
