@@ -564,6 +564,9 @@ bool subnet_is_initial(const struct urxe_dev *dev);
  * whose port had a link when the fabric was created, or the first one.
  */
 uint32_t subnet_sm_home(const struct urxe_dev *dev);
+/* port_caps(), and URXE_PORT_SM at the port of the built-in subnet manager. */
+uint32_t subnet_port_caps(const struct urxe_dev *dev,
+			  const struct urxe_hca *hca);
 /* NodeDescription of a node.  At most 64 bytes. */
 void subnet_node_name(const struct urxe_dev *dev, char name[64], uint32_t node);
 /*

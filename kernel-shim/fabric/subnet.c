@@ -55,7 +55,16 @@ uint32_t subnet_sm_home(const struct urxe_dev *dev)
 	return first % dev_hcas(dev);
 }
 
-static void switch_begin(struct urxe_dev *dev, uint32_t s)
+uint32_t subnet_port_caps(const struct urxe_dev *dev,
+			  const struct urxe_hca *hca)
+{
+	const bool sm = hca->infiniband && !dev->sm_external &&
+			hca_index(dev, hca) == subnet_sm_home(dev);
+
+	return port_caps(hca) | (sm ? URXE_PORT_SM : 0);
+}
+
+static void switch_begin(struct urxe_dev *dev, uint32_t s, uint32_t sm_lid)
 {
 	struct urxe_switch *sw = &dev->sw[s];
 	uint32_t lid = dev_hcas(dev) + 1, port;

@@ -22,7 +22,6 @@
 #define MTU_4096 5
 #define VL_0 1
 #define PKEYS_PER_BLOCK 32
-#define CAP_SM (1u << 1)
 
 void sma_node_info(const struct urxe_dev *dev, uint32_t node, uint32_t port,
 		   uint8_t *out)
@@ -81,12 +80,6 @@ static uint64_t subnet_prefix(const struct urxe_dev *dev, uint32_t node)
 	return be64toh(prefix);
 }
 
-static bool dev_sm_is_at(struct urxe_fabric *f, uint32_t k)
-{
-	return f->dev->sm_external ? issm_is_open(f, k) :
-				     k == subnet_sm_home(f->dev);
-}
-
 /* Port 0 of the switch and the ports of devices have LIDs. */
 static void port_addresses(struct urxe_fabric *f, uint32_t node, uint8_t *out)
 {
@@ -94,9 +87,9 @@ static void port_addresses(struct urxe_fabric *f, uint32_t node, uint8_t *out)
 	uint32_t caps = URXE_PORT_SYS_IMAGE_GUID | URXE_PORT_EXTENDED_SPEEDS;
 
 	if (!node_is_switch(node)) {
-		caps = port_caps(&f->dev->hca[node]);
-		if (dev_sm_is_at(f, node))
-			caps |= CAP_SM;
+		caps = subnet_port_caps(f->dev, &f->dev->hca[node]);
+		if (f->dev->sm_external && issm_is_open(f, node))
+			caps |= URXE_PORT_SM;
 		attr_set(out, ATTR_PORT_pkey_violations,
 			 port_violations(f->dev, node, URXE_CNT_BAD_PKEY));
 		attr_set(out, ATTR_PORT_qkey_violations,

@@ -537,6 +537,7 @@ static inline uint32_t hca_index(const struct urxe_dev *dev,
 }
 
 /* Value of enum ibv_port_cap_flags, which sysfs shows as well */
+#define URXE_PORT_SM (1u << 1)
 #define URXE_PORT_SYS_IMAGE_GUID (1u << 11)
 #define URXE_PORT_EXTENDED_SPEEDS (1u << 14)
 #define URXE_PORT_CM_SUP (1u << 16)

@@ -238,7 +238,7 @@ int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 	attr->max_mtu = profile_mtu(profile_limit(ctx, max_mtu));
 	attr->active_mtu = profile_mtu(profile_limit(ctx, active_mtu));
 	attr->gid_tbl_len = (int)gid_table_len(ctx->hca);
-	attr->port_cap_flags = port_caps(ctx->hca);
+	attr->port_cap_flags = subnet_port_caps(ctx->fabric->dev, ctx->hca);
 	attr->max_msg_sz = (uint32_t)profile_limit(ctx, max_msg_sz);
 	attr->bad_pkey_cntr = port_violations(ctx->fabric->dev, ctx->device,
 					      URXE_CNT_BAD_PKEY);

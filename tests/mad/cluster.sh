@@ -75,6 +75,10 @@ has "Rate: 400" on node5 ibstat mlx5_0
 has "sm lid:		 0x1" on node5 ibstatus mlx5_0
 has "rate:		 400 Gb/sec (4X NDR)" on node5 ibstatus mlx5_0
 
+# IsSM at the port of the subnet manager only, as in its PortInfo
+has 0x02014802 shown node1 ports/1/cap_mask
+has 0x02014800 shown node5 ports/1/cap_mask
+
 # eight links of hosts and four between switches, at both ends
 on node1 iblinkinfo >"$URXE_DIR/net" || die iblinkinfo
 [ "$(grep -c '==( 4X  *106.25 Gbps Active/  LinkUp)==>' "$URXE_DIR/net")" = 24 ] ||

@@ -102,14 +102,16 @@ static int dev_get(struct nl_request *r)
 	return 0;
 }
 
-static int port_put_subnet(const struct urxe_hca *hca, struct nl_msg *m)
+static int port_put_subnet(const struct urxe_dev *dev,
+			   const struct urxe_hca *hca, struct nl_msg *m)
 {
 	const struct urxe_subnet *s = &hca->subnet;
 	uint64_t prefix;
 	int bad;
 
 	memcpy(&prefix, hca->gid[0].raw, sizeof(prefix));
-	bad = nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS, port_caps(hca));
+	bad = nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS,
+				subnet_port_caps(dev, hca));
 	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_SUBNET_PREFIX,
 				 be64toh(prefix));
 	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_LID, port_lid(s));
@@ -140,7 +142,7 @@ static int port_get(struct nl_request *r)
 				state > URXE_PORT_DOWN ? PHYS_LINK_UP :
 							 PHYS_DISABLED);
 	if (hca->infiniband) {
-		bad |= port_put_subnet(hca, m);
+		bad |= port_put_subnet(r->f->dev, hca, m);
 	} else if (fabric_main_gid(hca, &g)) {
 		bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_NDEV_INDEX,
 					 g.ifindex);

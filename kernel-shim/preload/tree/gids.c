@@ -158,14 +158,14 @@ tree_put_value(const struct tree_at *t, const char *path, const char *format,
 }
 
 /* What the subnet manager assigns; LIDs of an Ethernet port are 0. */
-static void tree_write_subnet(const struct tree_at *t)
+static void tree_write_subnet(const struct tree_at *t, uint32_t caps)
 {
 	const struct urxe_hca *hca = t->hca;
 	const struct urxe_subnet *s = &hca->subnet;
 	char name[TREE_PATH_MAX];
 	uint32_t i;
 
-	tree_put_value(t, TREE_PORT "cap_mask", "0x%08x\n", port_caps(hca));
+	tree_put_value(t, TREE_PORT "cap_mask", "0x%08x\n", caps);
 	tree_put_value(t, TREE_PORT "lid", "0x%x\n", port_lid(s));
 	tree_put_value(t, TREE_PORT "lid_mask_count", "%u\n", port_lmc(s));
 	tree_put_value(t, TREE_PORT "sm_lid", "0x%x\n", port_sm_lid(s));
@@ -209,7 +209,7 @@ void tree_write_gids(struct urxe_fabric *f, int dirfd, bool all)
 			tree_write_gid(&t, i);
 		tree_write_port(&t, state >> 3 * k & 7);
 		if (all || t.hca->infiniband)
-			tree_write_subnet(&t);
+			tree_write_subnet(&t, subnet_port_caps(f->dev, t.hca));
 		if (all || !k)
 			tree_write_net(&t);
 	}
