@@ -403,12 +403,14 @@ static bool end_may_match(const struct query *q, uint32_t node,
 			     (uint16_t)attr_get(q->wanted, lid)));
 }
 
-/* Do links join two devices?  True if one of the nodes is a switch. */
-static bool nodes_are_joined(const struct urxe_dev *dev, uint32_t a, uint32_t b)
+/* Do links join two nodes?  @d: the distances from the first one. */
+static bool nodes_are_joined(const struct urxe_dev *dev, uint32_t a, uint32_t b,
+			     const struct distances *d)
 {
-	return node_is_switch(a) || node_is_switch(b) ||
-	       URXE_PATH_STATE(load_acquire(&dev->hca[a].path[b])) !=
-		       URXE_PORT_NOP;
+	if (node_is_switch(a) || node_is_switch(b))
+		return distances_reach(dev, d, b);
+	return URXE_PATH_STATE(load_acquire(&dev->hca[a].path[b])) !=
+	       URXE_PORT_NOP;
 }
 
 static uint16_t find_paths(struct query *q)
@@ -419,16 +421,18 @@ static uint16_t find_paths(struct query *q)
 			(uint16_t)attr_get(q->wanted, ATTR_PATH_pkey) :
 			0;
 	uint8_t record[RECORD_MAX];
+	struct distances d;
 	uint32_t from, to;
 	uint16_t pkey;
 
 	q->stride = 64;
-	for (from = 0; from < NODES; from++)
+	for (from = 0; from < NODES; from++) {
+		if (!end_may_match(q, from, 3, 256, 5, ATTR_PATH_slid))
+			continue;
+		distances_from(dev, from, &d);
 		for (to = 0; to < NODES; to++) {
-			if (!end_may_match(q, from, 3, 256, 5,
-					   ATTR_PATH_slid) ||
-			    !end_may_match(q, to, 2, 128, 4, ATTR_PATH_dlid) ||
-			    !nodes_are_joined(dev, from, to))
+			if (!end_may_match(q, to, 2, 128, 4, ATTR_PATH_dlid) ||
+			    !nodes_are_joined(dev, from, to, &d))
 				continue;
 			pkey = shared_pkey(dev, from, to, wanted);
 			if (!pkey)
@@ -438,6 +442,7 @@ static uint16_t find_paths(struct query *q)
 			if (path_matches(q, from, to, record))
 				record_add(q, record);
 		}
+	}
 	return 0;
 }
 

@@ -154,6 +154,36 @@ static void distances(const struct urxe_dev *dev, uint32_t to,
 }
 static_assert(URXE_MAX_SWITCH < FAR, "the distance of two switches");
 
+/* The switch that a node is, or is connected to; -1: none. */
+static int node_own_switch(const struct urxe_dev *dev, uint32_t node)
+{
+	uint32_t port = 1;
+
+	if (!node_is_switch(node) && !port_cross(dev, &node, &port))
+		return -1;
+	return node_exists(dev, node) && node_is_switch(node) ?
+		       (int)(node - URXE_MAX_HCA) :
+		       -1;
+}
+
+void distances_from(const struct urxe_dev *dev, uint32_t node,
+		    struct distances *d)
+{
+	const int s = node_own_switch(dev, node);
+
+	memset(d->to, FAR, sizeof(d->to));
+	if (s >= 0)
+		distances(dev, (uint32_t)s, d->to);
+}
+
+bool distances_reach(const struct urxe_dev *dev, const struct distances *d,
+		     uint32_t node)
+{
+	const int s = node_own_switch(dev, node);
+
+	return s >= 0 && d->to[s] != FAR;
+}
+
 /*
  * The built-in subnet manager: one of the ports of switch s that are on a
  * shortest way to switch `to`, another one for each LID.

@@ -41,6 +41,19 @@ bool port_cross(const struct urxe_dev *dev, uint32_t *node, uint32_t *port);
 /* The state of a port, a value of enum ibv_port_state. */
 uint32_t port_state_of(const struct urxe_dev *dev, uint32_t node,
 		       uint32_t port);
+/*
+ * The links from a node to each switch; distances_from() fills it.  UINT8_MAX:
+ * no links that are up lead there.
+ */
+struct distances {
+	uint8_t to[URXE_MAX_SWITCH];
+};
+
+void distances_from(const struct urxe_dev *dev, uint32_t node,
+		    struct distances *d);
+/* Do links lead from the node of distances_from() to a node? */
+bool distances_reach(const struct urxe_dev *dev, const struct distances *d,
+		     uint32_t node);
 /* The port through which a switch sends packets to a LID; 255: none. */
 uint8_t switch_route(struct urxe_dev *dev, uint32_t node, uint32_t lid);
 /*

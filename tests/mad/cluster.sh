@@ -150,8 +150,13 @@ if have ibv_rc_pingpong; then
 fi
 "$URXE" port down "$other" || die "port down $other"
 on node1 ibtracert 1 8 >/dev/null 2>&1 && die "a route without spines"
-! on node1 saquery -p --src-to-dst 1:8 2>/dev/null | grep -q dlid || die "a path record"
-has "dlid" on node1 saquery -p --src-to-dst 1:4
+for to in 8 65 66; do
+	! on node1 saquery -p --src-to-dst 1:$to 2>/dev/null | grep -q dlid ||
+		die "a path record to LID $to"
+done
+for to in 4 64; do
+	has "dlid" on node1 saquery -p --src-to-dst 1:$to
+done
 listens() {
 	grep -q "$(printf ':%04X ' 18701)" /proc/net/tcp /proc/net/tcp6
 }
