@@ -76,10 +76,25 @@ static struct urxe_link_end *peer_of(struct cluster *c, struct urxe_link_end p)
 			      &c->hca[p.node].peer;
 }
 
-static const char *name_of(const struct cluster *c, struct urxe_link_end p)
+struct end_name {
+	char text[64];
+};
+
+/* "SWITCH", or "HOST/DEVICE" */
+static struct end_name name_of(const struct cluster *c, struct urxe_link_end p)
 {
-	return is_switch(p) ? c->sw[p.node - URXE_MAX_HCA].name :
-			      c->hca[p.node].name;
+	const struct urxe_hca *hca;
+	struct end_name n;
+
+	if (is_switch(p)) {
+		snprintf(n.text, sizeof(n.text), "%.31s",
+			 c->sw[p.node - URXE_MAX_HCA].name);
+		return n;
+	}
+	hca = &c->hca[p.node];
+	snprintf(n.text, sizeof(n.text), "%.31s/%.15s", c->host[hca->host].name,
+		 hca->name);
+	return n;
 }
 
 /* Find a free port, and check that the named one exists and is free. */
@@ -94,10 +109,10 @@ static int port_choose(struct cluster *c, struct urxe_link_end *p)
 				return 0;
 	if (p->port > ports)
 		return fabric_fail(EINVAL, "%s has no free port, or no port %u",
-				   name_of(c, *p), p->port);
+				   name_of(c, *p).text, p->port);
 	if (peer_of(c, *p)->node != NODE_NONE)
 		return fabric_fail(EINVAL, "port %u of %s has a link already",
-				   p->port, name_of(c, *p));
+				   p->port, name_of(c, *p).text);
 	return 0;
 }
 
@@ -128,7 +143,7 @@ static int cluster_link(struct cluster *c, struct urxe_link_end a,
 		return fabric_fail(
 			EINVAL,
 			"%s and %s have different link layers, Ethernet and InfiniBand",
-			name_of(c, a), name_of(c, b));
+			name_of(c, a).text, name_of(c, b).text);
 	ret = port_choose(c, &a);
 	if (!ret)
 		ret = port_choose(c, &b);
@@ -136,7 +151,7 @@ static int cluster_link(struct cluster *c, struct urxe_link_end a,
 		return ret;
 	if (a.node == b.node && a.port == b.port)
 		return fabric_fail(EINVAL, "%s is linked to itself",
-				   name_of(c, a));
+				   name_of(c, a).text);
 	*peer_of(c, a) = b;
 	*peer_of(c, b) = a;
 	if (down) {
@@ -542,19 +557,24 @@ static int switch_key(struct urxe_switch *sw, const struct line *l)
 
 static int key_set(struct parser *p, const struct line *l)
 {
+	const bool is_link = !strcmp(l->word[0], "link");
 	unsigned int i;
 	int ret;
 
 	if (!p->hca && !p->sw)
 		return fabric_fail(EINVAL, "%s is in no section", l->word[0]);
-	if (!strcmp(l->word[0], "link") && p->hca != &p->defaults)
+	if (is_link && p->hca != &p->defaults)
 		return link_note(p, l);
 	if (p->sw)
 		return switch_key(p->sw, l);
 	for (i = 0; i < KEYS; i++)
-		if (!strcmp(keys[i].name, l->word[0]) &&
-		    !(keys[i].is_of_one && p->hca == &p->defaults))
+		if (!strcmp(keys[i].name, l->word[0]))
 			break;
+	if (p->hca == &p->defaults &&
+	    (is_link || (i < KEYS && keys[i].is_of_one)))
+		return fabric_fail(EINVAL,
+				   "%s belongs in [hca], not in [defaults]",
+				   l->word[0]);
 	if (i == KEYS)
 		return fabric_fail(EINVAL, "unknown key \"%s\"", l->word[0]);
 	ret = l->n - 1 > keys[i].most ? -EINVAL : keys[i].set(p->hca, l);
