@@ -378,8 +378,7 @@ static void hca_init(struct urxe_dev *dev, uint32_t k, uint64_t guid)
 		      down ? URXE_PORT_DOWN : port_state_up(dev, k));
 }
 
-/* An external subnet manager without an InfiniBand port would have no effect.
- */
+/* An external subnet manager needs an InfiniBand port. */
 static int sm_choose(struct urxe_dev *dev, const struct cluster *c)
 {
 	int ret = sm_by_env(&dev->sm_external);
