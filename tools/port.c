@@ -39,6 +39,28 @@ static void print_created(const char *dir)
  * The end of a link with that name; NULL: the port of the only device.  False
  * after a message.
  */
+/*
+ * Does a device of another host have the name, which does not name a host?
+ * With URXE_HOST it is that of this host.
+ */
+static bool is_ambiguous(const struct urxe_dev *dev, const char *name,
+			 uint32_t k, char other[64])
+{
+	const char *host = getenv("URXE_HOST");
+	uint32_t i;
+
+	node_name(dev, k, other);
+	if ((host && *host) || !strncmp(name, other, strlen(other)))
+		return false;
+	for (i = dev_hcas(dev); i-- > 0;)
+		if (i != k && !strncmp(dev->hca[i].name, dev->hca[k].name,
+				       sizeof(dev->hca[k].name))) {
+			node_name(dev, i, other);
+			return true;
+		}
+	return false;
+}
+
 static bool choose_end(const struct urxe_fabric *f, const char *name,
 		       struct urxe_link_end *end)
 {
@@ -46,8 +68,16 @@ static bool choose_end(const struct urxe_fabric *f, const char *name,
 	char first[64], last[64];
 
 	*end = (struct urxe_link_end){ .node = 0, .port = 1 };
-	if (name ? link_end_find(f, name, end) : n == 1)
-		return true;
+	if (name ? link_end_find(f, name, end) : n == 1) {
+		if (!name || end->node >= n ||
+		    !is_ambiguous(f->dev, name, end->node, last))
+			return true;
+		node_name(f->dev, end->node, first);
+		fail(0,
+		     "%s is a device of several hosts; name one of them, such as %s or %s",
+		     name, first, last);
+		return false;
+	}
 	node_name(f->dev, 0, first);
 	node_name(f->dev, n - 1, last);
 	if (!name)

@@ -183,6 +183,11 @@ on bob true || die "two-rails"
 # urxe port keeps the fabric, also without the variables that it was created with
 unset URXE_KEEP
 has "no device rail9; the devices are alice/mlx5_0" eval '! "$URXE" port down rail9 2>&1'
+has "mlx5_0 is a device of several hosts; name one of them, such as alice/mlx5_0 or" \
+	eval '! "$URXE" port down mlx5_0 2>&1'
+env URXE_HOST=bob "$URXE" port down mlx5_0 || die "port down mlx5_0"
+has "already down" "$URXE" port down bob/mlx5_0
+"$URXE" port up bob/mlx5_0 || die "port up"
 export URXE_KEEP=1
 has "alice/mlx5_1" "$URXE" info
 has "cannot be combined with a cluster file" refused --wire=lo
