@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Check that each header can be compiled alone, without other headers before it.
+# Check that each header can be compiled alone, without other headers before it.  The
+# compiler makes object files, for ccache, in the directory "headers".
 #   headers.sh SOURCE_ROOT COMPILER...
 set -eu
+export dir=$PWD/headers
+mkdir -p "$dir"
 cd "$1"
 shift
 
@@ -15,10 +18,12 @@ compile()
 	local header=$1
 	shift
 	[[ $not_alone == *" $header "* ]] && return
-	echo "#include \"$header\"" |
-		"$@" -fsyntax-only -std=gnu11 -D_GNU_SOURCE -Wall -Wextra \
-			-I. -Iprovider -Ikernel-shim -Itools -I/usr/include/libnl3 \
-			-x c - || { echo "$header does not compile alone"; return 1; }
+	local c=$dir/${header//\//_}.c
+	echo "#include \"$header\"" >"$c"
+	"$@" -c -std=gnu11 -D_GNU_SOURCE -Wall -Wextra \
+		-I. -Iprovider -Ikernel-shim -Itools -I/usr/include/libnl3 \
+		-o "${c%.c}.o" "$c" ||
+		{ echo "$header does not compile alone"; return 1; }
 }
 export -f compile
 
