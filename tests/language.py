@@ -23,7 +23,7 @@ SKIPPED = re.compile(r"(^|/)(corpus|fields)/|^COPYING|^debian/(changelog|copyrig
                      r"|^tests/language\.|\.(svg|png|patch|supp|tsan)$")
 # what is found, and what is written instead
 WORDS = {
-    r"(?:^|[.:;!?] +|/\* |// |\* |# |- )Who(?:ever)? (?![^.?]*\?)": "a noun",
+    r"(?:^|[.:;!?] +|/\* |// |\* |# |- )Who(?:ever)? (?![^.?\n]*\?)": "a noun",
     r"\b[Hh](?:e|im|is)\b(?!'|\")": "the process, the thread, the requester",
     r"\b(?:taker|takers)\b": "destroyer, reclaimer",
     r"\brooms\b": "interposers",
@@ -51,7 +51,7 @@ WORDS = {
     r"\bin vain\b": "without success",
     r"\bsomebody\b|\bnobody\b|\banybody\b": "a process, no process, any process",
 }
-WORDS = {re.compile(word): instead for word, instead in WORDS.items()}
+WORDS = {re.compile(word, re.M): instead for word, instead in WORDS.items()}
 
 
 def listed():
@@ -91,10 +91,10 @@ def main():
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        for number, line in enumerate(text.splitlines(), 1):
-            for word, instead in WORDS.items():
-                if not word.search(line):
-                    continue
+        for word, instead in WORDS.items():
+            for found in word.finditer(text):
+                at = text.rfind("\n", 0, found.end()) + 1
+                line = text[at:].partition("\n")[0]
                 right = [i for i, (p, pattern) in enumerate(allow)
                          if p.match(name) and pattern.search(line)]
                 if right:
@@ -102,7 +102,8 @@ def main():
                     continue
                 count[word.pattern] += 1
                 if not quiet:
-                    print(f"{name}:{number}: {word.search(line).group().strip()}: "
+                    number = text.count("\n", 0, at) + 1
+                    print(f"{name}:{number}: {found.group().strip()}: "
                           f"{instead}?\n    {line.strip()}")
     for i, (path, pattern) in enumerate(allow):
         if i not in used and not quiet:
