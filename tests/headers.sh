@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Check that each header can be compiled alone, without other headers before it.  The
-# compiler makes object files, for ccache, in the directory "headers".
+# sources are in the directory "headers", so that ccache keeps the results.
 #   headers.sh SOURCE_ROOT COMPILER...
 set -eu
 export dir=$PWD/headers
@@ -20,9 +20,9 @@ compile()
 	[[ $not_alone == *" $header "* ]] && return
 	local c=$dir/${header//\//_}.c
 	echo "#include \"$header\"" >"$c"
-	"$@" -c -std=gnu11 -D_GNU_SOURCE -Wall -Wextra \
-		-I. -Iprovider -Ikernel-shim -Itools -I/usr/include/libnl3 \
-		-o "${c%.c}.o" "$c" ||
+	# the list of headers saves ccache a second run of the preprocessor
+	"$@" -fsyntax-only -MD -MF "$c.d" -std=gnu11 -D_GNU_SOURCE -Wall -Wextra \
+		-I. -Iprovider -Ikernel-shim -Itools -I/usr/include/libnl3 "$c" ||
 		{ echo "$header does not compile alone"; return 1; }
 }
 export -f compile
