@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # perftest between two hosts, compared with plain UDP in the same run: GSO to GRO
-# without verbs, iperf3 -u, and a ping-pong of 8 bytes.  A MB in the output of perftest
+# without verbs, iperf3 -u, and ping-pongs of 8 bytes.  A MB in the output of perftest
 # is 2^20 bytes.  As root:
 #   tests/wire/hosts BUILD/tools/urxe tests/bench/wire-hosts.sh BUILD [SECONDS]
 # shellcheck source=tests/wire/lib.sh
@@ -19,6 +19,8 @@ for kind in '' bare-; do
 	sleep 0.5 # until the receiver listens
 	bare a "$bench" "${kind}send" "$a" "$b" 1 4096
 	wait
+done
+for kind in '' bare- poll-; do
 	bare b "$bench" "${kind}pong" "$b" &
 	sleep 0.5
 	bare a "$bench" "${kind}ping" "$a" "$b" 1

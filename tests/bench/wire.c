@@ -6,9 +6,10 @@
  *	wire icrc
  *	wire receive|bare-receive ADDRESS
  *	wire send|bare-send ADDRESS TO SECONDS [PAYLOAD]
- *	wire pong|bare-pong ADDRESS
- *	wire ping|bare-ping ADDRESS TO SECONDS [PAYLOAD]
+ *	wire pong|bare-pong|poll-pong ADDRESS
+ *	wire ping|bare-ping|poll-ping ADDRESS TO SECONDS [PAYLOAD]
  *
+ * "poll" is bare, but polls its socket instead of sleeping in recvfrom(2).
  * A receiver starts counting at the first datagram and stops when none has
  * arrived for a second.  It does not detect lost datagrams.
  */
@@ -316,6 +317,8 @@ struct end {
 	struct wire_received got;
 	union wire_sockaddr from;
 	bool bare;
+	int flags; /* of recvfrom(2) */
+	double silence; /* time limit of a poll for a message */
 };
 
 static struct end *end_of(const char *address, uint32_t payload, bool bare)
@@ -353,14 +356,25 @@ static void say(struct end *e)
 	}
 }
 
+static bool receive_bare(struct end *e)
+{
+	const double begin = e->flags ? now(CLOCK_MONOTONIC) : 0;
+	socklen_t len = sizeof(e->from);
+
+	while (recvfrom(e->w.socket.fd, to, sizeof(to), e->flags, &e->from.sa,
+			&len) < 0)
+		if (!e->flags || errno != EAGAIN ||
+		    (e->silence > 0 &&
+		     now(CLOCK_MONOTONIC) > begin + e->silence))
+			return false;
+	return true;
+}
+
 /* Receive one message.  Return false if the receive fails or times out. */
 static bool receive_one(struct end *e)
 {
-	socklen_t len = sizeof(e->from);
-
 	if (e->bare)
-		return recvfrom(e->w.socket.fd, to, sizeof(to), 0, &e->from.sa,
-				&len) >= 0;
+		return receive_bare(e);
 	do
 		if (wire_receive(e->r, &e->w.socket))
 			return false;
@@ -370,13 +384,15 @@ static bool receive_one(struct end *e)
 }
 
 /* Answer messages until none has arrived for a second. */
-static int pong(const char *address, bool bare)
+static int pong(const char *address, bool bare, int flags)
 {
 	const struct timeval silence = { SILENCE_MS / 1000, 0 };
 	struct end *e = end_of(address, 0, bare);
 
+	e->flags = flags;
 	if (!receive_one(e))
 		return 1;
+	e->silence = SILENCE_MS / 1e3;
 	if (setsockopt(e->w.socket.fd, SOL_SOCKET, SO_RCVTIMEO, &silence,
 		       sizeof(silence)))
 		die("SO_RCVTIMEO");
@@ -388,31 +404,52 @@ static int pong(const char *address, bool bare)
 	return 0;
 }
 
-static int ping(const char *address, const char *peer, double seconds,
-		uint32_t payload, bool bare)
+#define TIMES_MAX 1000000u
+
+static int by_time(const void *a, const void *b)
 {
-	struct end *e = end_of(address, payload, bare);
+	const float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Print half of the round trip times in us. */
+static void print_times(const char *what, float *us, uint32_t n)
+{
+	qsort(us, n, sizeof(*us), by_time);
+	printf("%-12s half a round trip: median %.2f us, 99 %% %.2f us\n", what,
+	       (double)us[n / 2], (double)us[(uint64_t)n * 99 / 100]);
+}
+
+static int ping(const char *what, const char *peer, double seconds,
+		struct end *e)
+{
 	const double begin = now(CLOCK_MONOTONIC);
-	uint64_t rounds;
+	float *us = room(TIMES_MAX * sizeof(*us));
+	double then = begin, t = begin;
+	uint32_t n;
 
 	gid_of(e->w.path.dgid, peer);
 	wire_sockaddr_of(&e->from, e->w.path.dgid, WIRE_PORT,
 			 e->w.socket.interface);
-	for (rounds = 0; now(CLOCK_MONOTONIC) < begin + seconds; rounds++) {
+	for (n = 0; t < begin + seconds && n < TIMES_MAX; then = t) {
 		say(e);
 		if (!receive_one(e))
 			die("receive");
+		t = now(CLOCK_MONOTONIC);
+		us[n++] = (float)((t - then) / 2 * 1e6);
 	}
-	printf("%-12s %6.2f us half a round trip\n",
-	       bare ? "bare-ping" : "ping",
-	       (now(CLOCK_MONOTONIC) - begin) / (double)rounds / 2 * 1e6);
+	print_times(what, us, n);
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
-	const bool bare = !strncmp(what, "bare-", 5);
+	const char *name = what;
+	const int flags = strncmp(what, "poll-", 5) ? 0 : MSG_DONTWAIT;
+	const bool bare = !strncmp(what, "bare-", 5) || flags;
+	struct end *e;
 	uint32_t payload = argc > 5 ? (uint32_t)atoi(argv[5]) : 0, i;
 
 	if (payload > MAX_BYTES || payload % 4)
@@ -428,10 +465,12 @@ int main(int argc, char **argv)
 		return send_for(argv[2], argv[3], atof(argv[4]),
 				payload ? payload : MAX_BYTES, bare);
 	if (!strcmp(what, "pong") && argc == 3)
-		return pong(argv[2], bare);
-	if (!strcmp(what, "ping") && argc >= 5)
-		return ping(argv[2], argv[3], atof(argv[4]),
-			    payload ? payload : 8, bare);
+		return pong(argv[2], bare, flags);
+	if (!strcmp(what, "ping") && argc >= 5) {
+		e = end_of(argv[2], payload ? payload : 8, bare);
+		e->flags = flags;
+		return ping(name, argv[3], atof(argv[4]), e);
+	}
 	fprintf(stderr, "usage: see %s\n", __FILE__);
 	return 2;
 }
