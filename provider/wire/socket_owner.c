@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "engine/copy/nofault.h"
+#include "engine/core/idle.h"
 #include "engine/core/log.h"
 #include "socket_owner.h"
 #include "wire/requester/completer.h"
@@ -52,11 +53,13 @@
 #define BULK 8u
 /*
  * A late nap is one during which packets waited, because the poller had
- * stopped.  Each one adds LATE_COST, a nap that is not late subtracts 1, and
- * at LATE_LIMIT pollers are suspended.
+ * stopped.  Each one adds LATE_COST, a nap that is not late subtracts NAP_GAIN,
+ * a batch that a poller receives subtracts 1, and at LATE_LIMIT pollers are
+ * suspended.
  */
-#define LATE_COST 8u
-#define LATE_LIMIT 16u
+#define LATE_COST 64u
+#define LATE_LIMIT 128u
+#define NAP_GAIN 8u
 /* How long; four times as long if the last time was recent. */
 #define SUSPEND_MIN_NS 10000000ull
 #define SUSPEND_MAX_NS 1000000000ull
@@ -69,6 +72,14 @@
 #define SPIN_NS 15000u
 #define SPIN_PAUSE_NS 50000000u
 #define SPIN_CREDIT 8
+
+/*
+ * A poller that has received a response polls LINGER_NS for a WRITE, see
+ * socket_owner.h.  The score is that of responses that a WRITE followed.
+ */
+#define LINGER_NS 60000u
+#define FOLLOWS_MIN 4u
+#define FOLLOWS_MAX 16u
 
 struct socket_owner {
 	struct urxe_context *ctx;
@@ -83,8 +94,11 @@ struct socket_owner {
 	_Atomic uint64_t polled_at; /* time of the last poll that received */
 	_Atomic uint64_t suspended_until; /* no poller receives before */
 	uint64_t suspension; /* the last one, ns */
-	/* of the thread only: score of late naps; of attempts to spin */
-	unsigned int late;
+	/* protected by `lock` */
+	unsigned int late; /* score of late naps */
+	unsigned int follows; /* score of responses followed by a WRITE */
+	uint64_t answered_at; /* time of a response that none has followed */
+	/* of the thread only: score of attempts to spin */
 	int credit;
 	uint64_t spin_after; /* no attempt before */
 	uint64_t checked_at; /* time of the last server_check_cached() */
@@ -222,35 +236,106 @@ static void pollers_suspend(struct socket_owner *h, uint64_t now)
 	store_relaxed(&h->suspended_until, now + h->suspension);
 }
 
+static void late_subtract(struct socket_owner *h, unsigned int n)
+{
+	h->late -= h->late < n ? h->late : n;
+}
+
 static bool poller_is_active(struct socket_owner *h)
 {
 	return clock_now() - load_relaxed(&h->polled_at) < RECENT_NS;
 }
 
-/* ctx->poller_waits: receive a batch, if the thread does not. */
-static bool socket_owner_poll(struct urxe_context *ctx)
+/* Adjust the score, after a batch. */
+static void follows_note(struct socket_owner *h)
 {
-	struct socket_owner *h = ctx->socket_owner;
+	const struct wire_server *s = h->server;
 	const uint64_t now = clock_now();
-	const int saved = errno;
-	bool none = false;
-	int state;
+	const bool recent = now - h->answered_at < LINGER_NS;
 
+	if (s->writes && (s->answers || recent))
+		h->follows += h->follows < FOLLOWS_MAX;
+	else if (h->answered_at)
+		h->follows -= h->follows < 2 ? h->follows : 2;
+	h->answered_at = s->answers && !s->writes ? now : 0;
+}
+
+/* Receive a batch.  Return false if there was none.  The lock is held. */
+static bool socket_owner_run(struct socket_owner *h)
+{
+	const bool did = server_run(h->server);
+
+	if (h->server->batch)
+		follows_note(h);
+	return did;
+}
+
+/*
+ * Receive a batch in place of the thread.  Return false if there was none.
+ * After a response, set *until to the time until which the poller lingers.
+ */
+static bool poller_receive(struct socket_owner *h, uint64_t now,
+			   uint64_t *until)
+{
+	bool did;
+
+	store_relaxed(&h->polled_at, now);
+	did = socket_owner_run(h);
+	if (!did)
+		return false;
+	late_subtract(h, 1);
+	if (h->server->batch > BULK)
+		pollers_suspend(h, now);
+	else if (h->answered_at && h->follows >= FOLLOWS_MIN)
+		*until = h->answered_at + LINGER_NS;
+	return true;
+}
+
+/*
+ * The same, if the thread and other pollers do not receive.  Return whether the
+ * socket was read.
+ */
+static bool poller_try(struct socket_owner *h, bool *did, uint64_t *until)
+{
+	const uint64_t now = clock_now();
+	bool owns;
+
+	*did = false;
 	if (now < load_relaxed(&h->suspended_until) ||
 	    pthread_mutex_trylock(&h->lock))
 		return false;
+	owns = h->server && owner_slot_is_current(&h->server->owner_slot);
+	if (owns)
+		*did = poller_receive(h, now, until);
+	pthread_mutex_unlock(&h->lock);
+	return owns;
+}
+
+/*
+ * ctx->poller_waits: receive a batch, if the thread does not.  If a WRITE is
+ * likely to follow, wait for it.
+ */
+static bool socket_owner_poll(struct urxe_context *ctx)
+{
+	struct socket_owner *h = ctx->socket_owner;
+	const int saved = errno;
+	uint64_t until = 0;
+	bool did, read;
+	int state;
+
 	/* the system calls are cancellation points */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	if (h->server && owner_slot_is_current(&h->server->owner_slot)) {
-		store_relaxed(&h->polled_at, now);
-		none = !server_run(h->server);
-		if (!none && h->server->batch > BULK)
-			pollers_suspend(h, now);
+	read = poller_try(h, &did, &until);
+	if (unlikely(until)) {
+		do
+			idle_yield();
+		while (poller_try(h, &did, &until) && !did &&
+		       clock_now() < until);
+		did = true;
 	}
-	pthread_mutex_unlock(&h->lock);
 	pthread_setcancelstate(state, NULL);
 	errno = saved;
-	return none;
+	return read && !did;
 }
 
 /* Receive a batch, after a nap or not.  Return false if there was none. */
@@ -259,7 +344,7 @@ static bool socket_owner_receive(struct socket_owner *h, bool napped)
 	bool did;
 
 	pthread_mutex_lock(&h->lock);
-	did = server_run(h->server);
+	did = socket_owner_run(h);
 	if (did && napped)
 		h->late += LATE_COST;
 	if (h->late >= LATE_LIMIT) {
@@ -306,8 +391,9 @@ static bool socket_owner_nap(struct socket_owner *h, struct pollfd *fds)
 	       owner_slot_is_current(&h->server->owner_slot);
 	     ns = 2 * ns < NAP_MAX_NS ? 2 * ns : NAP_MAX_NS) {
 		socket_owner_sleep(h, fds, ns);
-		if (h->late)
-			h->late--;
+		pthread_mutex_lock(&h->lock);
+		late_subtract(h, NAP_GAIN);
+		pthread_mutex_unlock(&h->lock);
 	}
 	fds[0].fd = h->server->in.fd;
 	return ns != NAP_MIN_NS;

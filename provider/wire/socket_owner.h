@@ -29,11 +29,22 @@
  * last such poll is 100 us old.  So when a program that has polled for long
  * stops, a packet waits for the thread at most 1.1 ms.
  *
- * That is wrong for a program that polls a CQ now and then but waits for bytes
- * in memory (ib_write_lat), and for bulk traffic, where a poller and the thread
- * should work in parallel.  If naps end with packets waiting, or if a batch is
- * large, pollers do not receive for 10 ms, and for longer if that is soon
- * repeated, up to 1 s.
+ * That is wrong for a program that polls a CQ now and then but waits for
+ * something else, and for bulk traffic, where a poller and the thread should
+ * work in parallel.  If a batch is large, pollers do not receive for 10 ms, and
+ * for longer if that is soon repeated, up to 1 s.  The same happens if naps end
+ * with packets waiting and pollers receive few batches in between.  If they
+ * receive many, they poll most of the time, and were preempted.
+ *
+ * A program that waits for bytes in memory (ib_write_lat) often polls its CQ
+ * before, until its own WR is completed.  The WRITE that it waits for arrives
+ * soon after that response.  If this was so several times, a poller that has
+ * received a response lingers: it polls the socket for the WRITE, 60 us at
+ * most, before it returns the completion.  So the thread does not have to wake
+ * up for the WRITE.  60 us is more than a peer whose thread receives needs for
+ * its WRITE; with less, the pollers of both ends would not begin to receive
+ * unless they began together.  Between two polls the poller holds no lock, and
+ * yields if other threads need the CPU (idle.h).
  *
  * The thread polls the socket for a moment after each batch before it sleeps,
  * because an idle CPU takes long to wake up.  It stops that for a while if it

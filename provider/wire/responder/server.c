@@ -364,6 +364,7 @@ static void packet(struct wire_server *s, const struct wire_received *in)
 	    !owner_slot_enter(&s->owner_slot, connection(p)))
 		return;
 	if (is_answer(p->bth.opcode)) {
+		s->answers++;
 		answer(s, in);
 		return;
 	}
@@ -372,6 +373,7 @@ static void packet(struct wire_server *s, const struct wire_received *in)
 		cm_wire_receive(f, &in->path, p->payload, p->length);
 		return;
 	}
+	s->writes += p->bth.opcode == (WIRE_RC | WIRE_WRITE_ONLY);
 	qp_guard_raise(&s->me, USES);
 	request(s, in);
 	guard_lower(s->me.guard);
@@ -401,6 +403,7 @@ static bool run(struct wire_server *s, const struct wire_socket *from,
 	uint32_t packets = 0;
 	uint64_t bytes = 0;
 
+	s->batch = s->answers = s->writes = 0;
 	s->receiver.dropped = *dropped; /* reported only if it is not 0 */
 	if (wire_receive(&s->receiver, from))
 		return false;
