@@ -106,12 +106,17 @@ traffic()
 # ib_write_bw, whose client always has outstanding WRs
 writes()
 {
+	perftest ib_write_bw --run_infinitely
+}
+
+perftest() # PROGRAM OPTION...
+{
 	next_port
-	on b ib_write_bw -F -x "$(gid_index b)" -p "$port" --run_infinitely \
+	on b "$1" -F -x "$(gid_index b)" -p "$port" "${@:2}" \
 		>"$work/serving" 2>&1 &
 	serving=$!
 	server=b await $serving listens_on b
-	on a ib_write_bw -F -x "$(gid_index a)" -p "$port" --run_infinitely \
+	on a "$1" -F -x "$(gid_index a)" -p "$port" "${@:2}" \
 		"$(address b 4)" >"$work/asking" 2>&1 &
 	asking=$!
 	still_transfers b 50 $asking && still_transfers a 50 $asking
@@ -360,9 +365,9 @@ is_stopped() # PID
 	! grep -hE '^State:' "/proc/$1"/task/*/status | grep -qv 'T (stopped)'
 }
 
-# Kill a socket owner that executes no packet: a connection is lost if its request is
-# being executed (docs/deviations.md).
-kill_between_packets() # HOST PID
+# Stop a socket owner that executes no packet: otherwise packets for that QP are dropped
+# while the owner is stopped.
+stop_between_packets() # HOST PID
 {
 	while kill -STOP "$2"; do
 		await "$2" is_stopped "$2"
@@ -370,6 +375,12 @@ kill_between_packets() # HOST PID
 			break
 		kill -CONT "$2"
 	done
+}
+
+# Kill it: a connection is lost if its request is being executed (docs/deviations.md).
+kill_between_packets() # HOST PID
+{
+	stop_between_packets "$@"
 	kill -KILL "$2"
 }
 
@@ -405,6 +416,35 @@ try_stopped()
 		kill -CONT "$pid"
 		traffic_goes_on "$what: after SIGCONT the traffic continues"
 		over $asking $serving "$keeper"
+	done
+}
+
+# Two pairs of processes poll.  Those that started first receive for both.
+try_pollers()
+{
+	local program first second
+
+	for program in ib_send_lat ib_write_lat; do
+		what="$program receives for another process, is stopped"
+		perftest "$program" -n 5000000 -u 18
+		first=($asking $serving)
+		await $serving holds b $serving
+		perftest "$program" -n 5000000 -u 18
+		second=($asking $serving)
+		holds b "${first[1]}"
+		see "$what: the first process is the socket owner"
+		stop_between_packets b "$(program "${first[1]}")"
+		traffic_goes_on "$what: the other process receives"
+		kill -CONT "$(program "${first[1]}")"
+		asking=${first[0]}
+		over "${second[@]}"
+		traffic_goes_on "$what: after SIGCONT its traffic continues"
+
+		what="$program receives for another process, is killed"
+		perftest "$program" -n 5000000 -u 18
+		kill_between_packets b "$(program "${first[1]}")"
+		traffic_goes_on "$what: the other process receives"
+		over "${first[@]}" $asking $serving
 	done
 }
 
