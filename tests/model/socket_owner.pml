@@ -11,7 +11,8 @@
  * - No process waits forever.
  *
  * Time is abstract: a nap ends at any time, and a poll is not recent any more
- * at any time.
+ * at any time.  A poller that lingers after a response is a poller that polls
+ * again: it releases the lock in between, and no process waits for it.
  */
 #define PACKETS 3
 #define POLLERS 2
@@ -126,6 +127,11 @@ proctype thread()
 		od;
 		atomic { lock == NONE -> lock = THREAD };
 		receive(found);
+		/* packets have waited during naps */
+		if
+		:: found -> suspended = true
+		:: skip
+		fi;
 		lock = NONE;
 		if
 		:: found
