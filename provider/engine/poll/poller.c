@@ -584,8 +584,7 @@ void poll_waits(struct urxe_cq *cq)
 		load_acquire(&cq->ctx->poller_waits);
 	const uint32_t empty = load_relaxed(&cq->empty);
 
-	if (empty % POLL_CHECK_INTERVAL == 0)
-		store_relaxed(&cq->closely, true);
+	store_relaxed(&cq->closely, true);
 	if ((likely(!waits) || !empty || !waits(cq->ctx)) && empty < IDLE_POLLS)
 		return;
 	if (empty >= IDLE_POLLS) {

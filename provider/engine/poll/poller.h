@@ -30,26 +30,14 @@ static inline void poll_progress(struct urxe_cq *cq)
 #define POLL_CHECK_INTERVAL 64
 static_assert(IDLE_POLLS % POLL_CHECK_INTERVAL == 0,
 	      "IDLE_POLLS is a multiple");
-/*
- * The same if a QP of the CQ needs progress and the context has a wire.  Such a
- * poll is slow, and what it waits for may be in the socket.
- */
-#define POLL_WIRE_INTERVAL 4
-static_assert(POLL_CHECK_INTERVAL % POLL_WIRE_INTERVAL == 0, "a multiple");
 
-/*
- * Request a check of that claim; receive from the wire; yield if the poller is
- * idle (idle.h).
- */
+/* Request a check of that claim; yield if the poller is idle (idle.h). */
 void poll_waits(struct urxe_cq *cq);
 
 /* Begin a poll.  A yield comes first, so that it does not delay a CQE. */
 static inline void poll_begin(struct urxe_cq *cq)
 {
-	const uint32_t interval = cq->ctx->has_wire ? POLL_WIRE_INTERVAL :
-						      POLL_CHECK_INTERVAL;
-
-	if (unlikely(load_relaxed(&cq->empty) % interval == 0))
+	if (unlikely(load_relaxed(&cq->empty) % POLL_CHECK_INTERVAL == 0))
 		poll_waits(cq);
 	poll_progress(cq);
 }
