@@ -455,16 +455,27 @@ START_TEST(cancelled)
 }
 END_TEST
 
-/* A child sends while the parent has a request without an answer. */
+/*
+ * A child sends while the parent has a request without an answer.  The thread
+ * of the parent has reported another timeout before: with ASan, a child cannot
+ * allocate memory if a thread of the parent did so during fork().
+ */
 START_TEST(forked)
 {
 	int fd = open_umad("/dev/infiniband/umad50", 0), own, status;
 	struct packet p = request(register_agent(fd, 1, PING_CLASS, 0, 0), 99,
-				  PING_CLASS, GET, 0);
+				  PING_CLASS, GET, 0),
+		      q;
 	pid_t pid;
 
-	p.hdr.timeout_ms = 100;
+	p.hdr.timeout_ms = 300;
 	send_packet(fd, &p);
+	p.mad[15] = 0x77;
+	p.hdr.timeout_ms = 1;
+	send_packet(fd, &p);
+	ck_assert(readable(fd, PATIENCE_MS));
+	ck_assert_int_eq(read(fd, &q, sizeof(q)), sizeof(q.hdr) + 24);
+	ck_assert_uint_eq(q.hdr.status, ETIMEDOUT);
 	pid = fork();
 	if (!pid) {
 		own = open_umad("/dev/infiniband/umad50", 0);
