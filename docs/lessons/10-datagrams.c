@@ -14,29 +14,6 @@ enum {
 
 static struct side a, b, c;
 
-/* Create a UD QP.  It has no peer, so it need not be connected. */
-static void set_up(struct side *s, const char *name, struct ibv_context *ctx)
-{
-	struct ibv_qp_attr attr = { .port_num = PORT, .qkey = QKEY };
-	struct ibv_qp_init_attr init;
-
-	side_open(s, name, ctx, IBV_ACCESS_LOCAL_WRITE);
-	init = usual_qp(s);
-	init.qp_type = IBV_QPT_UD;
-	s->qp = ibv_create_qp(s->pd, &init);
-	must_have(s->qp, "ibv_create_qp");
-	attr.qp_state = IBV_QPS_INIT;
-	must(ibv_modify_qp(s->qp, &attr,
-			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				   IBV_QP_QKEY),
-	     "ibv_modify_qp to INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	must(ibv_modify_qp(s->qp, &attr, IBV_QP_STATE), "ibv_modify_qp to RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	must(ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN),
-	     "ibv_modify_qp to RTS");
-}
-
 /* Create an address handle: the address of a port or of a group. */
 static struct ibv_ah *create_ah(struct side *s, union ibv_gid gid)
 {
@@ -98,9 +75,9 @@ int main(void)
 	struct ibv_ah *to_b, *to_a, *to_all;
 	struct ibv_wc wc;
 
-	set_up(&a, "A", ctx);
-	set_up(&b, "B", ctx);
-	set_up(&c, "C", ctx);
+	side_open_ud(&a, "A", ctx, QKEY);
+	side_open_ud(&b, "B", ctx, QKEY);
+	side_open_ud(&c, "C", ctx, QKEY);
 	must(ibv_query_gid(ctx, PORT, GID_INDEX, &gid), "ibv_query_gid");
 	to_b = create_ah(&a, gid);
 	send_datagram(&a, to_b, b.qp->qp_num, QKEY, "are you there?");

@@ -49,28 +49,6 @@ static int show_port(const char *name, struct ibv_context *ctx)
 	       port.link_layer == IBV_LINK_LAYER_INFINIBAND;
 }
 
-static void make_ud(struct side *s, const char *name, struct ibv_context *ctx)
-{
-	struct ibv_qp_attr attr = { .port_num = PORT, .qkey = QKEY };
-	struct ibv_qp_init_attr init;
-
-	side_open(s, name, ctx, IBV_ACCESS_LOCAL_WRITE);
-	init = usual_qp(s);
-	init.qp_type = IBV_QPT_UD;
-	s->qp = ibv_create_qp(s->pd, &init);
-	must_have(s->qp, "ibv_create_qp");
-	attr.qp_state = IBV_QPS_INIT;
-	must(ibv_modify_qp(s->qp, &attr,
-			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				   IBV_QP_QKEY),
-	     "ibv_modify_qp to INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	must(ibv_modify_qp(s->qp, &attr, IBV_QP_STATE), "ibv_modify_qp to RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	must(ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN),
-	     "ibv_modify_qp to RTS");
-}
-
 /* The address of B's port: its LID, and with `global` also its GID */
 static struct ibv_ah_attr address_of_b(int global, int other_lid)
 {
@@ -167,8 +145,8 @@ int main(void)
 		printf("the subnet manager has not configured both ports\n");
 		return 0;
 	}
-	make_ud(&a, "A", ctx[0]);
-	make_ud(&b, "B", ctx[1]);
+	side_open_ud(&a, "A", ctx[0], QKEY);
+	side_open_ud(&b, "B", ctx[1], QKEY);
 	send_datagram(address_of_b(0, BREAK == 1));
 	send_datagram(address_of_b(1, BREAK == 2));
 	must(ibv_destroy_qp(a.qp), "ibv_destroy_qp");

@@ -108,6 +108,30 @@ static inline void side_make_qp(struct side *s)
 	must_have(s->qp, "ibv_create_qp");
 }
 
+/* Create a UD QP.  It has no peer, so it need not be connected. */
+static inline void side_open_ud(struct side *s, const char *name,
+				struct ibv_context *ctx, uint32_t qkey)
+{
+	struct ibv_qp_attr attr = { .port_num = PORT, .qkey = qkey };
+	struct ibv_qp_init_attr init;
+
+	side_open(s, name, ctx, IBV_ACCESS_LOCAL_WRITE);
+	init = usual_qp(s);
+	init.qp_type = IBV_QPT_UD;
+	s->qp = ibv_create_qp(s->pd, &init);
+	must_have(s->qp, "ibv_create_qp");
+	attr.qp_state = IBV_QPS_INIT;
+	must(ibv_modify_qp(s->qp, &attr,
+			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				   IBV_QP_QKEY),
+	     "ibv_modify_qp to INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	must(ibv_modify_qp(s->qp, &attr, IBV_QP_STATE), "ibv_modify_qp to RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	must(ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN),
+	     "ibv_modify_qp to RTS");
+}
+
 /* Attributes of a connection, except the peer; a lesson may change them. */
 static inline struct ibv_qp_attr usual_attr(void)
 {

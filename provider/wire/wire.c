@@ -211,7 +211,8 @@ static int wire_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 			qp->qpn);
 		return ret;
 	}
-	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR)
+	if (mask & IBV_QP_STATE &&
+	    (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
 		settle(qp);
 	ret = next.modify_qp(ibqp, attr, mask);
 	if (!ret && mask & IBV_QP_STATE &&

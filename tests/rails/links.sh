@@ -67,12 +67,15 @@ if have ibv_devinfo; then
 	has "has no link rail9" cat out
 fi
 
-# overlapping rules for one link, by two of its names: it comes up when the later one
-# ends. DOWN without a time outlasts DOWN=MS.
-if have ibv_asyncwatch; then
-	"$URXE" run --cluster "$cluster" --host node1 \
-		--fault port:link=node1/mlx5_0:ms=1:DOWN=3600000 \
-		--fault port:link=rail0/1:ms=2:DOWN=1 --fault port:dev=mlx5_0:ms=100:SM_CHANGE -- \
+# stays_down RULE...: after these rules, the last of which raises SM_CHANGE, the link is
+# down.
+stays_down() {
+	options=
+	for rule; do
+		options="$options --fault $rule"
+	done
+	# shellcheck disable=SC2086 # rules have no spaces
+	"$URXE" run --cluster "$cluster" --host node1 $options -- \
 		ibv_asyncwatch -d mlx5_0 >watch 2>&1 &
 	watch=$!
 	await "SM_CHANGE" grep -qi "sm.change\|SM" watch
@@ -80,15 +83,14 @@ if have ibv_asyncwatch; then
 	kill $watch
 	wait $watch
 	"$URXE" port up node1/mlx5_0 || die "port up"
-	"$URXE" run --cluster "$cluster" --host node1 \
-		--fault port:ms=1:DOWN=20 --fault port:ms=2:DOWN \
-		--fault port:ms=100:SM_CHANGE -- ibv_asyncwatch -d mlx5_0 >watch 2>&1 &
-	watch=$!
-	await "SM_CHANGE" grep -qi "sm.change\|SM" watch
-	has "1: DOWN" state node1 mlx5_0
-	kill $watch
-	wait $watch
-	"$URXE" port up node1/mlx5_0 || die "port up"
+}
+
+# overlapping rules for one link, by two of its names: it comes up when the later one
+# ends. DOWN without a time outlasts DOWN=MS.
+if have ibv_asyncwatch; then
+	stays_down port:link=node1/mlx5_0:ms=1:DOWN=3600000 port:link=rail0/1:ms=2:DOWN=1 \
+		port:dev=mlx5_0:ms=100:SM_CHANGE
+	stays_down port:ms=1:DOWN=20 port:ms=2:DOWN port:ms=100:SM_CHANGE
 fi
 
 # a port that is up, and not ready: the event is there, and no packet passes

@@ -64,24 +64,26 @@ START_TEST(crc)
 }
 END_TEST
 
+static const struct wire_packet send_with_imm = {
+	.bth = { .opcode = WIRE_RC | WIRE_SEND_ONLY_IMM,
+		 .solicited = true,
+		 .pkey = 0xffff,
+		 .qpn = 0x2002,
+		 .ack_request = true,
+		 .psn = 0xfffffe },
+	.immdt.imm = 0x11223344,
+	.length = 5,
+	.payload = "hello",
+	.known = 5,
+};
+
 START_TEST(over_ipv4)
 {
-	const struct wire_packet p = {
-		.bth = { .opcode = WIRE_RC | WIRE_SEND_ONLY_IMM,
-			 .solicited = true,
-			 .pkey = 0xffff,
-			 .qpn = 0x2002,
-			 .ack_request = true,
-			 .psn = 0xfffffe },
-		.immdt.imm = 0x11223344,
-		.length = 5,
-		.payload = "hello",
-		.known = 5,
-	};
 	struct wire_path path = ipv4;
 
 	path.source_port = wire_port(0x2002, 0x2003);
-	ck_assert_uint_eq(wire_build(&path, &p, out), sizeof(send_ipv4));
+	ck_assert_uint_eq(wire_build(&path, &send_with_imm, out),
+			  sizeof(send_ipv4));
 	ck_assert_mem_eq(out, send_ipv4, sizeof(send_ipv4));
 }
 END_TEST
@@ -98,18 +100,7 @@ START_TEST(over_infiniband)
 		.flow_label = 0x12345,
 		.hop_limit = 63,
 	};
-	struct wire_packet p = {
-		.bth = { .opcode = WIRE_RC | WIRE_SEND_ONLY_IMM,
-			 .solicited = true,
-			 .pkey = 0xffff,
-			 .qpn = 0x2002,
-			 .ack_request = true,
-			 .psn = 0xfffffe },
-		.immdt.imm = 0x11223344,
-		.length = 5,
-		.payload = "hello",
-		.known = 5,
-	};
+	struct wire_packet p = send_with_imm;
 
 	ck_assert_uint_eq(wire_build_infiniband(&lrh, NULL, &p, out),
 			  sizeof(send_local));

@@ -27,9 +27,9 @@ void requester_attach(struct urxe_qp *qp, struct wire_requester *r);
 struct wire_requester *requester_detach(struct urxe_qp *qp);
 
 /*
- * settle.c: the program is about to move a QP to ERR, or to destroy it.  An RC
- * QP acknowledges what it has received, and processes the responses that have
- * arrived.  qp->lock is not held.
+ * settle.c: the program is about to move a QP to ERR or RESET, or to destroy
+ * it. An RC QP acknowledges what it has received, and processes the responses
+ * that have arrived.  qp->lock is not held.
  */
 void settle(struct urxe_qp *qp);
 

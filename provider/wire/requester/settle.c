@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Settling a connected QP before the program moves it to ERR or destroys it.
+ * Settling a connected QP before the program moves it to ERR or RESET, or
+ * destroys it.
  *
  * A NIC sends the ACK of a message, and completes a WR whose ACK has arrived,
  * without the program.  Here the socket owner sends the ACK after the program
@@ -90,7 +91,8 @@ void settle(struct urxe_qp *qp)
 	const enum ibv_qp_state state = qp_state(qp);
 
 	if (!e || qp->type != IBV_QPT_RC || !qp->wire ||
-	    (state != IBV_QPS_RTR && state != IBV_QPS_RTS))
+	    (state != IBV_QPS_RTR && state != IBV_QPS_RTS &&
+	     state != IBV_QPS_SQD))
 		return;
 	settle_wait(qp, &e->inbox);
 	urxe_lock(&qp->lock);

@@ -520,7 +520,7 @@ START_TEST(srq_receive_flushed)
 		if (i % 2) {
 			ck_assert_int_eq(ibv_modify_qp(qp, &a, IBV_QP_STATE),
 					 0);
-			/* on a busy machine, the ACK once more: settle.c */
+			/* a busy machine repeats the ACK: settle.c */
 			receive_within(&again, 0);
 		} else {
 			say_send(qp, WIRE_SEND_ONLY, PSN + 1, 0, 4);

@@ -198,14 +198,16 @@ END_TEST
 
 /*
  * The socket owner has written a completion, and not yet sent the ACK.  The
- * program polls, and moves the QP to ERR, as rdma_disconnect does, or destroys
- * it: the ACK is sent first, since the sender would otherwise learn of the
- * disconnection and flush a SEND that was received.
+ * program polls, and moves the QP to ERR, as rdma_disconnect does, or to RESET,
+ * or destroys it: the ACK is sent first, since the sender would otherwise learn
+ * of the disconnection and flush a SEND that was received.
  */
 START_TEST(disconnected_before_the_ack)
 {
 	const pid_t pid = start_owner();
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	const bool destroys = _i == 2;
+	struct ibv_qp_attr attr = { .qp_state = _i ? IBV_QPS_RESET :
+						     IBV_QPS_ERR };
 	struct ibv_qp *qp;
 
 	setup();
@@ -215,7 +217,7 @@ START_TEST(disconnected_before_the_ack)
 		say_send(qp, WIRE_SEND_ONLY, PSN, 0, 9);
 		stop_before(SYS_sendmmsg);
 		ck_assert_int_eq(await_completion().status, IBV_WC_SUCCESS);
-		if (!_i)
+		if (!destroys)
 			ck_assert_int_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE),
 					 0);
 		else
@@ -226,10 +228,10 @@ START_TEST(disconnected_before_the_ack)
 		puts("not tested: ptrace(2) is not permitted");
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
-		if (_i)
+		if (destroys)
 			ibv_destroy_qp(qp);
 	}
-	if (!_i)
+	if (!destroys)
 		ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 	teardown();
 }
@@ -243,6 +245,6 @@ TCase *killed_case(void)
 	tcase_add_loop_test(t, killed_before_the_event, 0,
 			    sizeof(ends) / sizeof(ends[0]));
 	tcase_add_test(t, stopped_in_a_packet);
-	tcase_add_loop_test(t, disconnected_before_the_ack, 0, 2);
+	tcase_add_loop_test(t, disconnected_before_the_ack, 0, 3);
 	return t;
 }
