@@ -154,6 +154,8 @@ CM_TABLE(mc, CM_MAX_MC, used)
  * Does not take the lock.
  */
 int cm_map(struct urxe_fabric *f, struct cm_table **out);
+/* The same, but do not create the file: -ENOENT. */
+int cm_map_existing(struct urxe_fabric *f, struct cm_table **out);
 /*
  * Take the lock of the tables; run cm_recover() if its last holder died.
  * Return 0 or -errno as fabric_lock(): -ETIMEDOUT if a process that is alive
@@ -577,6 +579,8 @@ void cm_sent_drep_unknown(struct cm *cm, const struct cm_id *id);
  * is the local communication ID of the message.
  */
 void cm_sent_drep_as(struct cm *cm, const struct cm_id *id, uint32_t own);
+/* The same for a DREQ. */
+void cm_sent_dreq_as(struct cm *cm, const struct cm_id *id, uint32_t own);
 
 /* recv.c --------------------------------------------------------------- */
 

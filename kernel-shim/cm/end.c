@@ -359,7 +359,7 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 	struct cm_mc *mc;
 
 	id->cma = CMA_IDLE;
-	cm_wire_ended(cm, id);
+	cm_ended_add(cm, id);
 	conn_send_last(cm, id);
 	conn_notify_peer(cm, id);
 	cm_to_idle(cm, id);
@@ -580,6 +580,7 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 		else
 			budget--;
 	}
+	sleep = cm_min(sleep, cm_ended_tick(cm, pid, now));
 	cm_event_release_due(cm);
 	if (cm->t->due_at)
 		sleep = cm_min(sleep,

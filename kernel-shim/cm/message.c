@@ -308,9 +308,8 @@ void cm_sent_rej_rep(struct cm *cm, const struct cm_id *id, uint32_t own,
 			 reason, NULL, 0);
 }
 
-void cm_sent_dreq(struct cm *cm, const struct cm_id *id)
+void cm_sent_dreq_as(struct cm *cm, const struct cm_id *id, uint32_t own)
 {
-	const uint32_t own = cm_comm_id(cm, id);
 	uint8_t mad[MAD_BYTES];
 
 	if (!needs_mad(cm, id))
@@ -320,6 +319,11 @@ void cm_sent_dreq(struct cm *cm, const struct cm_id *id)
 	mad_set(mad, MAD_DREQ_remote_comm_id, id->remote_comm_id);
 	mad_set(mad, MAD_DREQ_remote_qpn, id->remote_qpn);
 	send_mad(cm, id, mad);
+}
+
+void cm_sent_dreq(struct cm *cm, const struct cm_id *id)
+{
+	cm_sent_dreq_as(cm, id, cm_comm_id(cm, id));
 }
 
 static void drep_sent(struct cm *cm, const struct cm_id *id, uint32_t own)

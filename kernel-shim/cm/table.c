@@ -67,7 +67,7 @@ static int table_init(struct urxe_fabric *f, int fd)
 	return 0;
 }
 
-static int table_map(struct urxe_fabric *f, struct cm_table **out)
+int cm_map_existing(struct urxe_fabric *f, struct cm_table **out)
 {
 	int ret, fd = openat(f->dirfd, "cm", O_RDWR | O_CLOEXEC);
 	void *map;
@@ -83,12 +83,12 @@ static int table_map(struct urxe_fabric *f, struct cm_table **out)
 
 int cm_map(struct urxe_fabric *f, struct cm_table **out)
 {
-	int ret = table_map(f, out);
+	int ret = cm_map_existing(f, out);
 
 	if (ret != -ENOENT)
 		return ret;
 	ret = fabric_make_file(f, "cm", table_init);
-	return ret ? ret : table_map(f, out);
+	return ret ? ret : cm_map_existing(f, out);
 }
 
 #define WHAT "the connection manager's lock"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Transmission of CM messages to other hosts: UDP datagrams, retransmission,
- * and TIMEWAIT records of destroyed ids.  wire.h has the protocol.
+ * Transmission of CM messages to other hosts: UDP datagrams, retransmission.
+ * wire.h has the protocol.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -15,7 +15,6 @@
 #include "wire/watch.h"
 
 #define FIRST_NS 250000000ull /* first retransmission */
-#define TIMEWAIT_NS 537000000ull /* as in end.c */
 
 bool cm_wire_address(union cm_addr *a)
 {
@@ -191,41 +190,4 @@ bool cm_wire_retransmit(struct cm *cm, struct cm_id *id)
 	id->tries++;
 	id->deadline = clock_now() + wait_ns(id, id->tries);
 	return true;
-}
-
-/* ------------------------------------------------------------ TIMEWAIT */
-
-void cm_wire_ended(struct cm *cm, const struct cm_id *id)
-{
-	struct cm_table *t = cm->t;
-	struct cm_ended *e = &t->ended[t->ended_next % CM_ENDED];
-
-	if (!cm_is_remote(id) || id->qp_type == CM_QPT_UD)
-		return;
-	switch (id->cm) {
-	case CM_ESTABLISHED:
-	case CM_DREQ_SENT:
-	case CM_DREQ_RCVD:
-	case CM_TIMEWAIT:
-		break;
-	default:
-		return;
-	}
-	memcpy(e->gid, id->dgid, 16);
-	e->qpn = id->remote_qpn;
-	e->until = id->cm == CM_TIMEWAIT ? id->deadline :
-					   clock_now() + TIMEWAIT_NS;
-	t->ended_next++;
-}
-
-bool cm_wire_is_ended(const struct cm *cm, const uint8_t gid[16], uint32_t qpn)
-{
-	const struct cm_ended *e = cm->t->ended;
-	const uint64_t now = clock_now();
-	unsigned int i;
-
-	for (i = 0; i < CM_ENDED; i++, e++)
-		if (e->until > now && e->qpn == qpn && !memcmp(e->gid, gid, 16))
-			return true;
-	return false;
 }

@@ -18,7 +18,7 @@
  * they are answered.  The interval is 250 ms at first, then doubled each
  * time, up to the response timeout in the REQ, which is 4.3 s in our REQs.  A
  * lost RTU, DREP or SIDR_REP is repeated when the peer's message is received
- * again.
+ * again.  The DREQ of an id that is destroyed is retransmitted by ended.c.
  *
  * Packets may be forged, lost, duplicated and reordered.  A received message
  * must match the communication ID and the GID of the id, and its state.
@@ -77,10 +77,25 @@ void cm_wire_repeat_reply(struct cm *cm, const struct cm_id *id);
 void cm_wire_keep_reply(struct cm_id *id, const struct rdma_ucm_conn_param *p,
 			const struct rdma_ucm_ece *ece);
 
+/* ended.c */
+
 /*
  * Record the TIMEWAIT state (12.9.8.4) of a connection with another host
- * whose id is being destroyed.  Nothing is done for other ids.
+ * whose id is being destroyed, and its DREQ.  Nothing is done for other ids.
  */
-void cm_wire_ended(struct cm *cm, const struct cm_id *id);
-/* Return whether QP @qpn of the host with that GID has such a record. */
-bool cm_wire_is_ended(const struct cm *cm, const uint8_t gid[16], uint32_t qpn);
+void cm_ended_add(struct cm *cm, const struct cm_id *id);
+/* Return whether QP @qpn of the host with that GID is in TIMEWAIT. */
+bool cm_ended_has(const struct cm *cm, const uint8_t gid[16], uint32_t qpn);
+/* The DREQ from communication ID @comm_id is answered by that host. */
+void cm_ended_answered(struct cm *cm, const uint8_t gid[16], uint32_t comm_id);
+/*
+ * Retransmit DREQs that are due.  Return the ns until process @pid has to do
+ * so again, or UINT64_MAX.
+ */
+uint64_t cm_ended_tick(struct cm *cm, int32_t pid, uint64_t now);
+/*
+ * Wait until the DREQs of ids that this process has destroyed are answered,
+ * and retransmit them meanwhile.  At most 0.3 s.  Maps the tables and takes
+ * their lock.
+ */
+void cm_ended_linger(struct urxe_fabric *f);

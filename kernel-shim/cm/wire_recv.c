@@ -128,7 +128,7 @@ static bool is_stale(struct cm *cm, const struct cm_message *l,
 				cm_disconnect(cm, other);
 			return true;
 		}
-	return cm_wire_is_ended(cm, l->path->sgid, qpn);
+	return cm_ended_has(cm, l->path->sgid, qpn);
 }
 
 /*
@@ -506,6 +506,7 @@ static void got_dreq(struct cm *cm, const struct cm_message *l)
 
 	if (!id || id->cm == CM_IDLE) { /* DREP may have been lost */
 		none = temporary_id(l, remote);
+		cm_ended_answered(cm, l->path->sgid, own);
 		cm_sent_drep_as(cm, &none, own);
 		return;
 	}
@@ -531,11 +532,13 @@ static void got_dreq(struct cm *cm, const struct cm_message *l)
 
 static void got_drep(struct cm *cm, const struct cm_message *l)
 {
-	struct cm_id *id = own_id(cm, l, get(l, MAD_DREP_remote_comm_id),
-				  get(l, MAD_DREP_local_comm_id));
+	const uint32_t own = get(l, MAD_DREP_remote_comm_id);
+	struct cm_id *id = own_id(cm, l, own, get(l, MAD_DREP_local_comm_id));
 
 	if (id)
 		cm_got_drep(cm, id);
+	else
+		cm_ended_answered(cm, l->path->sgid, own);
 }
 
 static void got_sidr_rep(struct cm *cm, const struct cm_message *l)

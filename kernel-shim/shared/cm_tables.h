@@ -291,14 +291,23 @@ struct cm_mc {
 };
 static_assert(sizeof(struct cm_mc) == 24, "fixed");
 
-/* TIMEWAIT record of a connection with another host whose id is destroyed. */
+/*
+ * A connection with another host whose id is destroyed: TIMEWAIT, and what is
+ * needed to retransmit the DREQ until it is answered.
+ */
 struct cm_ended {
 	uint8_t gid[16]; /* GID of that host */
-	uint64_t until; /* ns */
+	uint8_t sgid[16]; /* GID of this one */
+	uint64_t until; /* ns: end of TIMEWAIT */
+	uint64_t dreq_at; /* ns: next transmission of the DREQ; 0: none */
 	uint32_t qpn; /* QPN of the peer */
-	uint32_t pad;
+	uint32_t comm_id, remote_comm_id;
+	int32_t pid; /* process that waits for the answer; 0: none */
+	uint8_t path_tos;
+	uint8_t tries; /* retransmissions of the DREQ */
+	uint8_t pad[6];
 };
-static_assert(sizeof(struct cm_ended) == 32, "fixed");
+static_assert(sizeof(struct cm_ended) == 72, "fixed");
 #define CM_ENDED 512 /* number of records, a ring */
 
 struct cm_table {

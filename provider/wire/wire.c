@@ -17,6 +17,7 @@
 #include "verbs/ah.h"
 #include "verbs/context.h"
 #include "verbs/qp.h"
+#include "cm/wire.h"
 #include "wire.h"
 #include "wire/socket.h"
 
@@ -76,6 +77,8 @@ void wire_opened(struct urxe_context *ctx)
 
 void wire_closing(struct urxe_context *ctx)
 {
+	if (ctx->has_wire)
+		cm_ended_linger(ctx->fabric); /* the socket gets the answers */
 	socket_owner_stop(ctx);
 }
 

@@ -27,6 +27,17 @@ try_rping()
 		-V -S 30000
 }
 
+# The link loses the first DREQs.  The client ends soon, and no process is left on its
+# host; yet the server gets one.
+try_last_dreq()
+{
+	want=''
+	next_port
+	meet 'rping, first DREQs lost' \
+		"$rping" -s -a "$(any)" -p "$port" -C 1 -- \
+		"$rping" -c -a "$(address "$server")" -p "$port" -C 1
+}
+
 try_ucmatose()
 {
 	want='return status 0$'

@@ -185,7 +185,7 @@ static void reap_channels(struct urxe_fabric *f, struct findings *out)
 {
 	struct cm cm = { .f = f };
 
-	if (faccessat(f->dirfd, "cm", F_OK, 0) || cm_map(f, &cm.t))
+	if (cm_map_existing(f, &cm.t))
 		return; /* never used, or inspect_cm() reports the error */
 	if (cm_lock(&cm)) {
 		found(out, "%s", fabric_why());

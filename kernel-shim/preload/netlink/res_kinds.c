@@ -433,8 +433,7 @@ static void cm_id_each(struct urxe_fabric *f, uint32_t device, res_fn *fn,
 	struct cm cm = { .f = f };
 	uint32_t i;
 
-	/* do not create the CM tables only to read them */
-	if (faccessat(f->dirfd, "cm", F_OK, 0) || cm_map(f, &cm.t))
+	if (cm_map_existing(f, &cm.t))
 		return;
 	if (cm_lock(&cm))
 		goto out;

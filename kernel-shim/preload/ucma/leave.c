@@ -7,7 +7,8 @@
  * 0.1 s.  If there is none, the program on the other host would wait 139 s for
  * the answer to its DREQ.  Therefore a destructor, _exit(2) and _Exit(3) call
  * ucma_leave().  If the wire is on, it closes the channels of the process, and
- * destroys those that no process has open any more, which sends the DREQs.
+ * destroys those that no process has open any more, which sends the DREQs.  It
+ * waits a moment for the answers (cm/ended.c).
  *
  * For a child that was killed or has crashed, its parent does the same in
  * ucma_child_killed(), when it waits for the child: a server that forks for
@@ -66,6 +67,8 @@ void ucma_leave(void)
 	saved = shim_enter();
 	channels_close();
 	ucma_sweep();
+	if (shim_fabric_if_any())
+		cm_ended_linger(shim_fabric_if_any());
 	shim_leave(saved);
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "two_hosts.h"
 
@@ -535,6 +536,62 @@ START_TEST(destroy_sends_dreq)
 }
 END_TEST
 
+static void tick_ended(void)
+{
+	uint32_t next = 0;
+
+	if (cm.t->ended[0].dreq_at)
+		cm.t->ended[0].dreq_at = 1;
+	cm_tick(&cm, getpid(), &next);
+}
+
+/* The DREQ of a destroyed id is retransmitted until it is answered. */
+START_TEST(last_dreq)
+{
+	struct cm_id *s, *c;
+	unsigned int i;
+
+	setup_hosts();
+	far_listener(CM_QPT_RC, 5);
+	connected(&s, &c);
+	ck_assert_int_eq(cm_disconnect(&cm, c), 0);
+	cm_id_destroy(&cm, c, client_fd);
+	lose_sent("DREQ DREQ DREQ DREQ");
+	tick_ended();
+	lose_sent("DREQ");
+	tick_ended();
+	deliver_sent("DREQ");
+	far_expect(CM_EV_DISCONNECTED, 0);
+	far_disconnect(s);
+	lose_sent("DREP");
+	tick_ended();
+	deliver_sent("DREQ");
+	deliver_sent("DREP");
+	tick_ended();
+	expect_sent("");
+	/* a DREQ of the peer is an answer, too; without any, it ends */
+	connected(&s, &c);
+	cm_id_destroy(&cm, c, client_fd);
+	lose_sent("DREQ DREQ DREQ");
+	cm.t->ended[0] = cm.t->ended[1];
+	cm.t->ended[1].dreq_at = 0;
+	for (i = 0; i < 5; i++) {
+		tick_ended();
+		lose_sent("DREQ");
+	}
+	tick_ended();
+	expect_sent("");
+	cm.t->ended[0].dreq_at = 1;
+	far_disconnect(s);
+	deliver_sent("DREQ");
+	deliver_sent("DREP");
+	far_expect(CM_EV_DISCONNECTED, 0);
+	tick_ended();
+	expect_sent("");
+	end_hosts();
+}
+END_TEST
+
 START_TEST(both_disconnect)
 {
 	struct cm_id *s, *c;
@@ -757,6 +814,7 @@ int main(void)
 	add(s, stale_rep);
 	add(s, rejection);
 	add(s, destroy_sends_dreq);
+	add(s, last_dreq);
 	add(s, both_disconnect);
 	add(s, datagrams);
 	add(s, full_backlog);

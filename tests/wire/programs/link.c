@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * link [-l LOST] [-r REORDERED] [-d DUPLICATED] [-c DAMAGED] [-t MS]
- *	[-s SEED] PID PID
+ *	[-q DREQS] [-s SEED] PID PID
  *
  * Connect the network namespaces of two processes by a lossy link, like
  * tc-netem(8), which some kernels lack.  The program creates a TAP interface
@@ -9,8 +9,9 @@
  * It needs CAP_SYS_ADMIN and CAP_NET_ADMIN.
  *
  * The options apply to RoCE v2 packets only: the percentage of packets that
- * are lost, reordered, duplicated and damaged, and the delay of all.  Other
- * frames are always delivered.  Without -s the seed is taken from the clock.
+ * are lost, reordered, duplicated and damaged, and the delay of all.  -q: so
+ * many DREQs of the CM, the first ones, are lost.  Other frames are always
+ * delivered.  Without -s the seed is taken from the clock.
  * It is printed.
  *
  * The UDP checksum of a damaged packet is set to 0.  Otherwise the kernel
@@ -50,6 +51,7 @@ struct frame {
 struct cable {
 	double lost, reordered, duplicated, damaged; /* percent */
 	uint64_t delay; /* ns */
+	int dreqs; /* that are still to be lost */
 	uint64_t seed, refused; /* refused: number of failed writes */
 	struct frame queue[QUEUE]; /* sorted by due */
 	unsigned int n;
@@ -100,6 +102,15 @@ static size_t roce_at(const uint8_t *f, size_t len)
 	return at;
 }
 
+/* Return whether the RoCE v2 packet is a DREQ: UD SEND_ONLY, attribute 0x15. */
+static bool is_dreq(const struct frame *f, size_t udp)
+{
+	const uint8_t *bth = f->bytes + udp + 8, *mad = bth + 12 + 8;
+
+	return f->len >= udp + 8 + 12 + 8 + 24 && bth[0] == 0x64 && !mad[16] &&
+	       mad[17] == 0x15;
+}
+
 /* Flip a bit behind the UDP header, and clear the UDP checksum. */
 static void damage(struct cable *c, struct frame *f, size_t udp)
 {
@@ -140,6 +151,10 @@ static void take(struct cable *c, struct frame *f)
 		return;
 	}
 	due += c->delay;
+	if (c->dreqs && is_dreq(f, udp)) {
+		c->dreqs--;
+		return;
+	}
 	if (meets(c, c->lost))
 		return;
 	if (meets(c, c->damaged))
@@ -230,7 +245,7 @@ int main(int argc, char **argv)
 	int tap[2], option;
 
 	c.seed = now_ns();
-	while ((option = getopt(argc, argv, "l:r:d:c:t:s:")) != -1) {
+	while ((option = getopt(argc, argv, "l:r:d:c:t:q:s:")) != -1) {
 		if (option == 'l')
 			c.lost = atof(optarg);
 		else if (option == 'r')
@@ -241,6 +256,8 @@ int main(int argc, char **argv)
 			c.damaged = atof(optarg);
 		else if (option == 't')
 			c.delay = (uint64_t)(atof(optarg) * 1e6);
+		else if (option == 'q')
+			c.dreqs = atoi(optarg);
 		else if (option == 's')
 			c.seed = strtoull(optarg, NULL, 0);
 		else

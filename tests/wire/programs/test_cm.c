@@ -16,7 +16,7 @@
 
 #define LONG_MS 60000
 #define QUIET_MS 50
-#define COMM_ID 0x1234u
+#define COMM_ID far_qpn
 
 /* Return an id whose address resolution has started. */
 static struct rdma_cm_id *resolving(uint8_t last, int timeout_ms)
