@@ -475,15 +475,23 @@ static int reply_send(struct cm *cm, struct cm_id *id,
 	return 0;
 }
 
+/*
+ * Copies of the RTU after an MRA.  The server that got the MRA does not repeat
+ * its REP for 68 s, and would wait that long if the RTU is lost.
+ */
+#define RTUS_AFTER_MRA 3
+
 /* Send the RTU of the client. */
 static int rtu_send(struct cm *cm, struct cm_id *id)
 {
 	struct cm_id *server = cm_deref(cm, id->peer);
+	unsigned int n = id->flags & CM_F_MRA ? RTUS_AFTER_MRA : 1;
 
 	if (id->cm != CM_REP_RCVD)
 		return -EINVAL;
 	id->cm = CM_ESTABLISHED;
-	cm_sent_rtu(cm, id);
+	while (n--)
+		cm_sent_rtu(cm, id);
 	if (server && server->cm == CM_REP_SENT) {
 		server->cm = CM_ESTABLISHED;
 		cm_event_post(cm, server, CM_EV_ESTABLISHED, 0);

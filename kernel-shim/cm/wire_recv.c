@@ -403,15 +403,17 @@ static void refuse_rep(struct cm *cm, const struct cm_message *l,
  * addressed to, or NULL.
  */
 static void got_rep_unexpected(struct cm *cm, const struct cm_message *l,
-			       const struct cm_id *id)
+			       struct cm_id *id)
 {
-	if (id && id->cm == CM_ESTABLISHED)
+	if (id && id->cm == CM_ESTABLISHED) {
 		cm_sent_rtu(cm, id); /* the RTU was lost */
-	else if (id && id->cm == CM_REP_RCVD)
+	} else if (id && id->cm == CM_REP_RCVD) {
 		cm_sent_mra(cm, id, MAD_ABOUT_REP);
-	else if (id ? id->cm == CM_IDLE :
-		      !cm_id_of_comm_id(cm, get(l, MAD_REP_remote_comm_id)))
+		id->flags |= CM_F_MRA;
+	} else if (id ? id->cm == CM_IDLE :
+			!cm_id_of_comm_id(cm, get(l, MAD_REP_remote_comm_id))) {
 		refuse_rep(cm, l, CM_REJ_INVALID_COMM_ID);
+	}
 }
 
 static void got_rep(struct cm *cm, const struct cm_message *l)

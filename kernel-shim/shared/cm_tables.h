@@ -182,7 +182,8 @@ enum cm_flags {
 	CM_F_REPLIED = 8192, /* its SIDR_REP is repeated on request */
 	CM_F_DREP = 16384, /* its DREP is repeated on request */
 	/* a listener for other hosts: its process must poll */
-	CM_F_WATCHES = 32768
+	CM_F_WATCHES = 32768,
+	CM_F_MRA = 65536 /* its peer was sent an MRA for its REP */
 };
 
 /*
