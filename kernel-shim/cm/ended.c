@@ -152,13 +152,12 @@ static bool linger_check(struct cm *cm, bool repeat, bool leave)
 	if (cm_lock_within(cm, LINGER_LOCK_NS))
 		return !leave;
 	for (i = 0; i < CM_ENDED; i++, e++) {
-		if (!e->dreq_at || e->pid != pid)
+		if (!e->dreq_at || e->pid != pid || e->left)
 			continue;
 		waits = true;
 		if (repeat)
 			dreq_repeat(cm, e);
-		if (leave)
-			e->pid = 0;
+		e->left = leave;
 	}
 	cm_unlock(cm);
 	return waits;

@@ -303,10 +303,11 @@ struct cm_ended {
 	uint64_t dreq_at; /* ns: next transmission of the DREQ; 0: none */
 	uint32_t qpn; /* QPN of the peer */
 	uint32_t comm_id, remote_comm_id;
-	int32_t pid; /* process that waits for the answer; 0: none */
+	int32_t pid; /* process that destroyed the id */
 	uint8_t path_tos;
 	uint8_t tries; /* retransmissions of the DREQ */
-	uint8_t pad[6];
+	uint8_t left; /* 1: the process has waited for the answer in vain */
+	uint8_t pad[5];
 };
 static_assert(sizeof(struct cm_ended) == 72, "fixed");
 #define CM_ENDED 512 /* number of records, a ring */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "two_hosts.h"
 
 START_TEST(connection)
@@ -592,6 +593,32 @@ START_TEST(last_dreq)
 }
 END_TEST
 
+/*
+ * A process that has waited in vain, and does not end, still retransmits the
+ * DREQ, but does not wait again.
+ */
+START_TEST(last_dreq_lingered)
+{
+	struct cm_id *s, *c;
+	uint32_t next = 0;
+
+	setup_hosts();
+	far_listener(CM_QPT_RC, 5);
+	connected(&s, &c);
+	cm_id_destroy(&cm, c, client_fd);
+	lose_sent("DREQ DREQ DREQ");
+	cm_unlock(&cm);
+	cm_ended_linger(cm.f);
+	ck_assert_int_eq(cm_lock(&cm), 0);
+	ck_assert_uint_eq(cm.t->ended[0].left, 1);
+	cm.t->ended[0].dreq_at = clock_now() + 1000000000;
+	ck_assert_uint_ne(cm_tick(&cm, getpid(), &next), 0);
+	tick_ended();
+	lose_sent("DREQ");
+	end_hosts();
+}
+END_TEST
+
 START_TEST(both_disconnect)
 {
 	struct cm_id *s, *c;
@@ -815,6 +842,7 @@ int main(void)
 	add(s, rejection);
 	add(s, destroy_sends_dreq);
 	add(s, last_dreq);
+	add(s, last_dreq_lingered);
 	add(s, both_disconnect);
 	add(s, datagrams);
 	add(s, full_backlog);
