@@ -28,10 +28,19 @@
 /* Retransmissions after the id is destroyed; the interval doubles. */
 #define DREQ_FIRST_NS 250000000ull
 #define DREQ_TRIES 5
+#define DREQ_LONGEST_NS (DREQ_FIRST_NS << DREQ_TRIES)
+
+/*
+ * Retransmissions without releasing the lock, some 0.2 ms each, and the time
+ * until the next ones.  The thread that receives the answers waits for the
+ * lock at most 0.1 s.
+ */
+#define REPEAT_BATCH 32
+#define REPEAT_NS 1000000ull
 
 /* The same while a process lingers. */
 #define LINGER_FIRST_NS 5000000ull
-#define LINGER_TRIES 6
+#define LINGER_NS 315000000ull
 #define LINGER_CHECK_NS 1000000l
 /* Longest wait for the lock */
 #define LINGER_LOCK_NS 100000000ull
@@ -116,38 +125,48 @@ static void dreq_repeat(struct cm *cm, const struct cm_ended *e)
 	cm_sent_dreq_as(cm, &id, e->comm_id);
 }
 
+/* Transmit the DREQ again, and set the time of the next transmission. */
+static void dreq_due(struct cm *cm, struct cm_ended *e, uint64_t now)
+{
+	dreq_repeat(cm, e);
+	e->tries++;
+	e->dreq_at = e->tries < DREQ_TRIES ? now + (DREQ_FIRST_NS << e->tries) :
+					     0;
+}
+
 uint64_t cm_ended_tick(struct cm *cm, int32_t pid, uint64_t now)
 {
 	struct cm_ended *e = cm->t->ended;
+	unsigned int i, budget = REPEAT_BATCH;
 	uint64_t sleep = UINT64_MAX;
-	unsigned int i;
 
 	for (i = 0; i < CM_ENDED; i++, e++) {
+		if (e->dreq_at > now + DREQ_LONGEST_NS) /* damaged */
+			e->dreq_at = 0;
 		if (!e->dreq_at)
 			continue;
-		if (e->dreq_at <= now) {
-			dreq_repeat(cm, e);
-			e->tries++;
-			e->dreq_at = e->tries < DREQ_TRIES ?
-					     now + (DREQ_FIRST_NS << e->tries) :
-					     0;
+		if (e->dreq_at <= now && budget) {
+			budget--;
+			dreq_due(cm, e, now);
 		}
 		if (e->dreq_at && e->pid == pid)
-			sleep = cm_min(sleep, e->dreq_at - now);
+			sleep = cm_min(sleep, e->dreq_at > now ?
+						      e->dreq_at - now :
+						      REPEAT_NS);
 	}
 	return sleep;
 }
 
 /*
- * Return whether this process waits for an answer.  @repeat: retransmit.
- * @leave: wait no longer.
+ * Return whether this process waits for an answer.  Retransmit up to
+ * REPEAT_BATCH DREQs from record *@at on.  @leave: wait no longer.
  */
-static bool linger_check(struct cm *cm, bool repeat, bool leave)
+static bool linger_check(struct cm *cm, unsigned int *at, bool leave)
 {
 	struct cm_ended *e = cm->t->ended;
+	unsigned int i, budget = REPEAT_BATCH;
 	const int32_t pid = getpid();
 	bool waits = false;
-	unsigned int i;
 
 	if (cm_lock_within(cm, LINGER_LOCK_NS))
 		return !leave;
@@ -155,27 +174,38 @@ static bool linger_check(struct cm *cm, bool repeat, bool leave)
 		if (!e->dreq_at || e->pid != pid || e->left)
 			continue;
 		waits = true;
-		if (repeat)
+		if (i >= *at && budget) {
 			dreq_repeat(cm, e);
+			*at = i + 1;
+			budget--;
+		}
 		e->left = leave;
 	}
 	cm_unlock(cm);
+	if (budget)
+		*at = CM_ENDED;
 	return waits;
 }
 
 static void linger(struct cm *cm)
 {
 	const struct timespec nap = { .tv_nsec = LINGER_CHECK_NS };
-	uint64_t now, at = clock_now() + LINGER_FIRST_NS;
-	unsigned int tries = 0;
+	const uint64_t end = clock_now() + LINGER_NS;
+	uint64_t now, due = end - LINGER_NS + LINGER_FIRST_NS;
+	unsigned int tries = 0, at = CM_ENDED; /* none */
 
-	while (tries < LINGER_TRIES && linger_check(cm, false, false)) {
+	while (linger_check(cm, &at, false)) {
 		nanosleep(&nap, NULL);
 		now = clock_now();
-		if (now < at)
+		if (now >= end) {
+			at = 0;
+			linger_check(cm, &at, true);
+			break;
+		}
+		if (now < due || at < CM_ENDED)
 			continue;
-		linger_check(cm, true, ++tries == LINGER_TRIES);
-		at = now + (LINGER_FIRST_NS << tries);
+		at = 0;
+		due = now + (LINGER_FIRST_NS << ++tries);
 	}
 }
 

@@ -615,6 +615,34 @@ START_TEST(last_dreq_lingered)
 	ck_assert_uint_ne(cm_tick(&cm, getpid(), &next), 0);
 	tick_ended();
 	lose_sent("DREQ");
+	/* damaged: not a time of ours */
+	cm.t->ended[0].dreq_at = UINT64_MAX;
+	ck_assert_uint_eq(cm_tick(&cm, getpid(), &next), 0);
+	ck_assert_uint_eq(cm.t->ended[0].dreq_at, 0);
+	end_hosts();
+}
+END_TEST
+
+/* The lock is not held while many DREQs are retransmitted. */
+START_TEST(many_last_dreqs)
+{
+	struct cm_id *s, *c;
+	uint32_t next = 0;
+	unsigned int i;
+
+	setup_hosts();
+	far_listener(CM_QPT_RC, 5);
+	connected(&s, &c);
+	cm_id_destroy(&cm, c, client_fd);
+	lose_sent("DREQ DREQ DREQ");
+	cm.t->ended[0].dreq_at = 1;
+	for (i = 1; i < 40; i++)
+		cm.t->ended[i] = cm.t->ended[0];
+	ck_assert_uint_eq(cm_tick(&cm, getpid(), &next), 1000000);
+	ck_assert_uint_eq(n_sent, 32);
+	cm_tick(&cm, getpid(), &next);
+	ck_assert_uint_eq(n_sent, 40);
+	n_sent = 0;
 	end_hosts();
 }
 END_TEST
@@ -843,6 +871,7 @@ int main(void)
 	add(s, destroy_sends_dreq);
 	add(s, last_dreq);
 	add(s, last_dreq_lingered);
+	add(s, many_last_dreqs);
 	add(s, both_disconnect);
 	add(s, datagrams);
 	add(s, full_backlog);
