@@ -310,7 +310,7 @@ struct cm_ended {
 	uint8_t pad[5];
 };
 static_assert(sizeof(struct cm_ended) == 72, "fixed");
-#define CM_ENDED 512 /* number of records, a ring */
+#define CM_ENDED 2048 /* number of records, a ring */
 
 struct cm_table {
 	char magic[16];

@@ -647,6 +647,24 @@ START_TEST(many_last_dreqs)
 }
 END_TEST
 
+/* As many ids as programs close at once keep their records. */
+START_TEST(a_thousand_last_dreqs)
+{
+	struct cm_id *s, *c;
+	unsigned int i, n = 0;
+
+	setup_hosts();
+	far_listener(CM_QPT_RC, 5);
+	connected(&s, &c);
+	for (i = 0; i < 1000; i++)
+		cm_ended_add(&cm, c);
+	for (i = 0; i < CM_ENDED; i++)
+		n += !!cm.t->ended[i].dreq_at;
+	ck_assert_uint_eq(n, 1000);
+	end_hosts();
+}
+END_TEST
+
 START_TEST(both_disconnect)
 {
 	struct cm_id *s, *c;
@@ -872,6 +890,7 @@ int main(void)
 	add(s, last_dreq);
 	add(s, last_dreq_lingered);
 	add(s, many_last_dreqs);
+	add(s, a_thousand_last_dreqs);
 	add(s, both_disconnect);
 	add(s, datagrams);
 	add(s, full_backlog);
