@@ -71,7 +71,7 @@ void cm_wire_send(struct urxe_fabric *f, const struct cm_id *from,
 	bool went;
 
 	if (wire_socket_open(&s, from->sgid, 0,
-			     WIRE_NONBLOCKING | WIRE_SENDS_ONLY))
+			     WIRE_NONBLOCKING | WIRE_SENDS_ONLY | WIRE_UNICAST))
 		return;
 	memcpy(path.sgid, from->sgid, sizeof(path.sgid));
 	memcpy(path.dgid, from->dgid, sizeof(path.dgid));

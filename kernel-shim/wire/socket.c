@@ -54,6 +54,13 @@ socklen_t wire_sockaddr_of(union wire_sockaddr *to, const uint8_t gid[16],
 	return sizeof(to->in6);
 }
 
+static bool needs_interface(const union wire_sockaddr *a, unsigned int flags)
+{
+	return !(flags & WIRE_UNICAST) ||
+	       (a->sa.sa_family == AF_INET6 &&
+		IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr));
+}
+
 static bool has_address(const struct ifaddrs *i, const union wire_sockaddr *a)
 {
 	const union wire_sockaddr *b = (const void *)i->ifa_addr;
@@ -260,7 +267,8 @@ static int open_at(struct wire_socket *s, const uint8_t gid[16],
 	memcpy(s->gid, gid, 16);
 	s->ipv6 = !is_ipv4(gid);
 	wire_sockaddr_of(&own, gid, port, 0);
-	s->interface = interface_of(&own);
+	if (needs_interface(&own, flags))
+		s->interface = interface_of(&own);
 	s->fd = socket(own.sa.sa_family,
 		       SOCK_DGRAM | SOCK_CLOEXEC |
 			       (flags & WIRE_NONBLOCKING ? SOCK_NONBLOCK : 0),

@@ -40,6 +40,11 @@ enum {
 	 * socket receives the packets from then on.
 	 */
 	WIRE_TAKES_OVER = 16,
+	/*
+	 * No multicast: the interface is looked up only for a link-local
+	 * address.  The call is async-signal-safe otherwise.
+	 */
+	WIRE_UNICAST = 32,
 };
 
 /*

@@ -345,12 +345,13 @@ void urxe_free_context(struct ibv_context *ibctx)
 	struct urxe_fabric *f = v->ctx.fabric;
 	uint32_t slot = v->ctx.slot, gen = v->ctx.gen;
 
+	/* it may wait; the child of a fork(2) meanwhile finds the context */
+	interposers_closing(&v->ctx);
 	pthread_mutex_lock(&contexts_lock);
 	for (p = &contexts; *p != v; p = &(*p)->next)
 		;
 	*p = v->next;
 	pthread_mutex_unlock(&contexts_lock);
-	interposers_closing(&v->ctx);
 	context_close(&v->ctx);
 	pabi.uninit_context(pabi_to_vctx(ibctx)); /* closes its descriptor */
 	/* no effect while another process still holds this context */

@@ -7,8 +7,11 @@
  * far-net runs it, once for IPv4 and once for IPv6.
  */
 #include <errno.h>
+#include <malloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "cm/harness.h"
@@ -254,7 +257,34 @@ START_TEST(client_ignores_foreign_mads)
 END_TEST
 
 /* How a process ends that has not disconnected. */
-enum end { END_EXIT, END_NOW, END_KILLED, ENDS };
+enum end { END_EXIT, END_NOW, END_HANDLER, END_KILLED, ENDS };
+
+static void ends_now(int signal)
+{
+	(void)signal;
+	_exit(0);
+}
+
+/*
+ * End in a signal handler that probably has interrupted malloc(3) or free(3):
+ * too large for the cache of the thread, and not overwritten.
+ */
+static void ends_in_malloc(void)
+{
+	const struct itimerval soon = { .it_value.tv_usec = 1000 };
+	void *p[64];
+	size_t i;
+
+	mallopt(M_PERTURB, 0);
+	signal(SIGALRM, ends_now);
+	ck_ok(setitimer(ITIMER_REAL, &soon, NULL));
+	for (;;) {
+		for (i = 0; i < 64; i++)
+			p[i] = malloc(3000 + 100 * i);
+		for (i = 0; i < 64; i++)
+			free(p[i * 37 % 64]);
+	}
+}
 
 static void connects_and_ends(int fd, void *arg)
 {
@@ -272,6 +302,8 @@ static void connects_and_ends(int fd, void *arg)
 	receive_int(fd); /* END_KILLED: killed here */
 	if (*how == END_EXIT)
 		exit(0);
+	if (*how == END_HANDLER)
+		ends_in_malloc();
 	_exit(0);
 }
 
