@@ -306,7 +306,7 @@ struct cm_ended {
 	int32_t pid; /* process that destroyed the id */
 	uint8_t path_tos;
 	uint8_t tries; /* retransmissions of the DREQ */
-	uint8_t left; /* 1: the process has waited for the answer in vain */
+	uint8_t left; /* 1: no answer came while the process waited */
 	uint8_t pad[5];
 };
 static_assert(sizeof(struct cm_ended) == 72, "fixed");

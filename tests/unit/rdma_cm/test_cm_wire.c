@@ -594,7 +594,7 @@ START_TEST(last_dreq)
 END_TEST
 
 /*
- * A process that has waited in vain, and does not end, still retransmits the
+ * A process that has waited without an answer, and continues, retransmits the
  * DREQ, but does not wait again.
  */
 START_TEST(last_dreq_lingered)
