@@ -147,6 +147,9 @@ CM_TABLE(mc, CM_MAX_MC, used)
 #define cm_for_each_event(cm, entry) cm_for_each(cm, event, entry)
 #define cm_for_each_mc(cm, entry) cm_for_each(cm, mc, entry)
 
+/* 4.096 us << 17: twice the packet lifetime of RoCE (4.096 us << 16) */
+#define CM_TIMEWAIT_NS 537000000ull
+
 /* table.c -------------------------------------------------------------- */
 
 /*

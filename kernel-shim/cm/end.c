@@ -9,7 +9,7 @@
  *	CM_DREQ_SENT	DREQ ->		CM_DREQ_RCVD, event DISCONNECTED
  *	CM_TIMEWAIT	  <- DREP	CM_TIMEWAIT
  *	event DISCONNECTED
- *	CM_IDLE after TIMEWAIT_NS, event TIMEWAIT_EXIT, at both ends
+ *	CM_IDLE after CM_TIMEWAIT_NS, event TIMEWAIT_EXIT, at both ends
  *
  * CM_F_HELD: DISCONNECTED of the passive end is withheld while receives that
  * precede the DREQ were not polled (recv.c), for at most HELD_NS.
@@ -24,8 +24,6 @@
 #include "cm.h"
 #include "wire.h"
 
-/* 4.096 us << 17: twice the packet lifetime of RoCE (4.096 us << 16) */
-#define TIMEWAIT_NS 537000000ull
 /* 16 transmissions of a DREQ, 8.7 s each */
 #define DREQ_TIMEOUT_NS 139000000000ull
 
@@ -62,7 +60,7 @@ void cm_to_idle(struct cm *cm, struct cm_id *id)
 static void conn_timewait(struct cm *cm, struct cm_id *id)
 {
 	id->cm = CM_TIMEWAIT;
-	id->deadline = clock_now() + TIMEWAIT_NS;
+	id->deadline = clock_now() + CM_TIMEWAIT_NS;
 	cm->watch = true;
 	cm_unlink(cm, id);
 }
@@ -306,10 +304,10 @@ static void conn_send_end(struct cm *cm, const struct cm_id *id)
 }
 
 /*
- * Send the last message of an id, to another host LAST_MESSAGES times.  It
- * cannot be retransmitted after the id is freed, and possibly no process is
- * left to answer a retransmission of the peer.  The kernel keeps the state of
- * the connection for that purpose.
+ * Send the last message of an id, to another host LAST_MESSAGES times.  Unless
+ * it is a DREQ (ended.c), it cannot be retransmitted after the id is freed, and
+ * possibly no process is left to answer a retransmission of the peer.  The
+ * kernel keeps the state of the connection for that purpose.
  */
 static void conn_send_last(struct cm *cm, const struct cm_id *id)
 {

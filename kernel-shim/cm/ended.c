@@ -23,17 +23,14 @@
 #include "cm.h"
 #include "wire.h"
 
-#define TIMEWAIT_NS 537000000ull /* as in end.c */
-
 /* Retransmissions after the id is destroyed; the interval doubles. */
 #define DREQ_FIRST_NS 250000000ull
 #define DREQ_TRIES 5
 #define DREQ_LONGEST_NS (DREQ_FIRST_NS << DREQ_TRIES)
 
 /*
- * Retransmissions without releasing the lock, some 0.2 ms each, and the time
- * until the next ones.  The thread that receives the answers waits for the
- * lock at most 0.1 s.
+ * Retransmissions without releasing the lock, and the time until the next
+ * ones.  The thread that receives the answers waits for the lock at most 0.1 s.
  */
 #define REPEAT_BATCH 32
 #define REPEAT_NS 1000000ull
@@ -71,7 +68,7 @@ void cm_ended_add(struct cm *cm, const struct cm_id *id)
 	}
 	*e = (struct cm_ended){
 		.until = id->cm == CM_TIMEWAIT ? id->deadline :
-						 now + TIMEWAIT_NS,
+						 now + CM_TIMEWAIT_NS,
 		.qpn = id->remote_qpn,
 		.comm_id = cm_comm_id(cm, id),
 		.remote_comm_id = id->remote_comm_id,

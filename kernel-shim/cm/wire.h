@@ -95,7 +95,7 @@ void cm_ended_answered(struct cm *cm, const uint8_t gid[16], uint32_t comm_id);
 uint64_t cm_ended_tick(struct cm *cm, int32_t pid, uint64_t now);
 /*
  * Wait until the DREQs of ids that this process has destroyed are answered,
- * and retransmit them meanwhile.  At most 0.3 s.  Maps the tables and takes
- * their lock.
+ * and retransmit them meanwhile.  At most 0.3 s, and 0.1 s more if the lock is
+ * held.  Maps the tables and takes their lock.
  */
 void cm_ended_linger(struct urxe_fabric *f);

@@ -28,7 +28,7 @@ struct wire_requester *requester_detach(struct urxe_qp *qp);
 
 /*
  * settle.c: the program is about to move a QP to ERR or RESET, or to destroy
- * it. An RC QP acknowledges what it has received, and processes the responses
+ * it.  An RC QP acknowledges what it has received, and processes the responses
  * that have arrived.  qp->lock is not held.
  */
 void settle(struct urxe_qp *qp);
