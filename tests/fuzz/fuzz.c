@@ -319,7 +319,8 @@ static void send_events(struct target *t)
 		return;
 	if (roll(&t->dice, 2))
 		rec[0] = roll(&t->dice, 8) | (uint64_t)roll(&t->dice, 8) << 32;
-	fd = openat(t->dir, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	/* O_RDWR: no SIGPIPE if the reader closes the FIFO meanwhile */
+	fd = openat(t->dir, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	if (write(fd, rec, roll(&t->dice, 2) ? 8 : 16) < 0)
