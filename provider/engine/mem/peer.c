@@ -310,8 +310,7 @@ static bool watch_process(struct peer_watch *w, struct urxe_fabric *f,
 	return true;
 }
 
-/* Return whether the context was reaped: there is no process to watch. */
-static bool peer_is_reaped(const struct urxe_peer *p)
+bool peer_is_closed(const struct urxe_peer *p)
 {
 	const struct urxe_ctx_slot *c = &p->fabric->dev->ctx[p->slot];
 
@@ -337,7 +336,7 @@ bool peer_watch(struct peer_watch *w)
 	w->n = 0;
 	pthread_mutex_lock(&lock);
 	for (p = peers; p && all; p = p->next)
-		all = peer_is_reaped(p) ||
+		all = peer_is_closed(p) ||
 		      watch_process(w, p->fabric, peer_process(p));
 	pthread_mutex_unlock(&lock);
 	if (!all)

@@ -76,6 +76,11 @@ static inline bool peer_has_died(struct urxe_peer *p)
 }
 
 /*
+ * Is the context closed, or was it reaped?  Then there is no process to watch.
+ */
+bool peer_is_closed(const struct urxe_peer *p);
+
+/*
  * Is pid a live process that uses the context, so that a key may name it?
  * pid is of this process's PID namespace.  A reused PID does not match.
  */

@@ -40,6 +40,31 @@
 
 /* ------------------------------------------------------- QPs */
 
+/* Forget a context that packets were delivered to. */
+static void context_forget(struct urxe_peer **p)
+{
+	if (*p)
+		peer_put(*p);
+	*p = NULL;
+}
+
+/* Return the context that has QP qpn, or NULL. */
+static struct urxe_peer *server_context(struct wire_server *s, uint32_t qpn)
+{
+	struct urxe_fabric *f = s->me.ctx->fabric;
+	struct urxe_peer **p;
+	uint32_t slot, gen;
+
+	if (!qpn_lookup(f->dev, qpn, &slot, &gen))
+		return NULL;
+	p = &s->context[slot];
+	if (unlikely(!*p || (*p)->gen != gen)) {
+		context_forget(p);
+		*p = peer_get(f, slot, gen);
+	}
+	return *p;
+}
+
 static void server_forget(struct wire_server *s, struct cached_qp *v)
 {
 	reply_forget(s, v);
@@ -81,6 +106,7 @@ struct cached_qp *server_find_qp(struct wire_server *s, uint32_t qpn,
 			return v;
 	}
 	server_forget(s, v);
+	server_context(s, qpn);
 	v->transport = type == IBV_QPT_XRC_SEND ? WIRE_XRC : WIRE_RC;
 	s->me.type = type;
 	guard_name(s->me.guard, USES);
@@ -341,12 +367,21 @@ static bool bypass_takes(const struct wire_server *s,
 	return false;
 }
 
+/* Returns false if no QP expects such a response. */
+static bool deliver_answer(struct wire_server *s,
+			   const struct wire_received *in)
+{
+	const uint32_t qpn = in->packet.bth.qpn;
+	struct urxe_peer *p = server_context(s, qpn);
+
+	return p && inbox_put(&s->owner_slot, p, qpn, &in->packet, &in->path);
+}
+
 static void answer(struct wire_server *s, const struct wire_received *in)
 {
 	const struct wire_packet *p = &in->packet;
 
-	if (!bypass_takes(s, in) &&
-	    !inbox_put(&s->owner_slot, p->bth.qpn, p, &in->path))
+	if (!bypass_takes(s, in) && !deliver_answer(s, in))
 		server_count(s, URXE_CNT_UNCLAIMED);
 	if (unlikely(wire_is_congested(&in->path)) &&
 	    p->bth.opcode != WIRE_CNP_OPCODE) {
@@ -456,6 +491,7 @@ void server_check_cached(struct wire_server *s)
 {
 	struct urxe_fabric *f = s->me.ctx->fabric;
 	struct urxe_conn *c;
+	struct urxe_peer *p;
 	uint32_t i;
 
 	for (i = 0; i < CACHED_QPS; i++) {
@@ -463,6 +499,11 @@ void server_check_cached(struct wire_server *s)
 		conn_check(c);
 		if (c->peer && conn_is_of_dead(c))
 			conn_drop(c);
+	}
+	for (i = 0; i < URXE_MAX_CTX; i++) {
+		p = s->context[i];
+		if (p && (peer_is_closed(p) || peer_has_died(p)))
+			context_forget(&s->context[i]);
 	}
 	if (s->groups.n) /* remove the memberships of dead processes */
 		fabric_reap(f);
@@ -537,6 +578,8 @@ void server_free(struct wire_server *s)
 	server_disown(s);
 	for (i = 0; i < CACHED_QPS; i++)
 		conn_drop(&s->cached[i].conn);
+	for (i = 0; i < URXE_MAX_CTX; i++)
+		context_forget(&s->context[i]);
 	owner_slot_release(&s->owner_slot);
 	munmap(s, sizeof(*s));
 }

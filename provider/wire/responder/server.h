@@ -60,6 +60,11 @@ struct wire_server {
 	struct wire_socket out; /* blocking; bound to a port of its own */
 	struct wire_groups groups;
 	struct cached_qp cached[CACHED_QPS];
+	/*
+	 * contexts that packets were delivered to, by slot; references, so
+	 * that none is mapped anew for each packet
+	 */
+	struct urxe_peer *context[URXE_MAX_CTX];
 	uint32_t due; /* head of the list of due ACKs, index + 1 */
 	struct reader reader[READERS];
 	uint32_t readers; /* entries in use */
@@ -106,8 +111,8 @@ void server_free(struct wire_server *s);
 void server_disown(struct wire_server *s);
 /*
  * Periodic work when idle: drop cached QPs that are destroyed or whose
- * process is dead, remove multicast memberships of dead processes, retry
- * failed joins.
+ * process is dead, and contexts that are closed or dead, remove multicast
+ * memberships of dead processes, retry failed joins.
  */
 void server_check_cached(struct wire_server *s);
 /*

@@ -115,25 +115,6 @@ bool inbox_accepts(const struct urxe_qp_sh *sh, uint32_t qpn,
 	       shared_gid_is(&sh->sgid, path->dgid);
 }
 
-static bool inbox_put_to(struct owner_slot *owner_slot, struct urxe_peer *p,
-			 uint32_t qpn, struct urxe_wire_answer *head,
-			 const struct wire_packet *packet,
-			 const struct wire_path *path)
-{
-	struct urxe_wire_qp *e = wire_entry(p->arena, qpn);
-
-	if (!e || !inbox_accepts(&p->arena->qp[qpn_index(qpn)], qpn, path) ||
-	    !inbox_write(owner_slot->f, p->arena, &e->inbox, head,
-			 packet->payload))
-		return false;
-	owner_slot_exit(owner_slot);
-	/* pairs with the fence in requester_note_poll() */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (clock_now() - load_relaxed(&e->inbox.last_poll) > URXE_WIRE_RECENT)
-		service_wake(p->arena);
-	return true;
-}
-
 bool inbox_answer_head(const struct wire_packet *p,
 		       struct urxe_wire_answer *head)
 {
@@ -151,24 +132,23 @@ bool inbox_answer_head(const struct wire_packet *p,
 	return p->length <= WIRE_MAX_PAYLOAD && p->known >= p->length;
 }
 
-bool inbox_put(struct owner_slot *owner_slot, uint32_t qpn,
-	       const struct wire_packet *p, const struct wire_path *path)
+bool inbox_put(struct owner_slot *owner_slot, struct urxe_peer *p, uint32_t qpn,
+	       const struct wire_packet *packet, const struct wire_path *path)
 {
-	struct urxe_fabric *f = owner_slot->f;
+	struct urxe_wire_qp *e = wire_entry(p->arena, qpn);
 	struct urxe_wire_answer head;
-	struct urxe_peer *peer;
-	uint32_t slot, gen;
-	bool done;
 
-	if (!inbox_answer_head(p, &head) ||
-	    !qpn_lookup(f->dev, qpn, &slot, &gen))
+	if (!inbox_answer_head(packet, &head) || !e ||
+	    !inbox_accepts(&p->arena->qp[qpn_index(qpn)], qpn, path) ||
+	    !inbox_write(owner_slot->f, p->arena, &e->inbox, &head,
+			 packet->payload))
 		return false;
-	peer = peer_get(f, slot, gen);
-	if (!peer)
-		return false;
-	done = inbox_put_to(owner_slot, peer, qpn, &head, p, path);
-	peer_put(peer);
-	return done;
+	owner_slot_exit(owner_slot);
+	/* pairs with the fence in requester_note_poll() */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (clock_now() - load_relaxed(&e->inbox.last_poll) > URXE_WIRE_RECENT)
+		service_wake(p->arena);
+	return true;
 }
 
 /* ------------------------------------------------------- waiting */

@@ -48,16 +48,16 @@ bool inbox_accepts(const struct urxe_qp_sh *sh, uint32_t qpn,
 
 /*
  * Deliver a response (RDMA READ response, ACK, ATOMIC ACK, CNP) from host
- * path->sgid to the inbox of QP qpn.  Wake the QP's owner if it has not
- * polled recently.
+ * path->sgid to the inbox of QP qpn of context p.  Wake the QP's owner if it
+ * has not polled recently.
  *
  * The caller has called owner_slot_enter() for that QP.  Before the owner is
  * woken owner_slot_exit() is called.  If the inbox is full the packet is lost
  * and counted, which returns true.  Returns false if no QP qpn is connected
  * with that host, or if the QP has sent no request.
  */
-bool inbox_put(struct owner_slot *owner_slot, uint32_t qpn,
-	       const struct wire_packet *p, const struct wire_path *path);
+bool inbox_put(struct owner_slot *owner_slot, struct urxe_peer *p, uint32_t qpn,
+	       const struct wire_packet *packet, const struct wire_path *path);
 
 /*
  * Wait until the QP's owner has processed all responses, and so announced the

@@ -41,6 +41,8 @@ void open_to_peer(const struct opts *o);
  */
 void open_type_to_peer(enum ibv_qp_type type, const struct opts *o);
 void close_peer(void);
+/* Does the other process that is the socket owner map that file? */
+bool owner_maps(const char *path);
 /* Return the index of `here` in the GID table (RoCE v2). */
 uint8_t own_index(void);
 /* Wait until a process is bound to the UDP port at `here`. */

@@ -7,7 +7,9 @@
  * (counters, diagnosis).
  */
 #define _GNU_SOURCE
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "requester.h"
 #include "wire/psn.h"
@@ -465,6 +467,39 @@ START_TEST(larger_inbox)
 }
 END_TEST
 
+/*
+ * Another process that is the socket owner maps the requester's context until
+ * it is closed, and not anew for each response.
+ */
+START_TEST(owner_maps_requester)
+{
+	struct opts o = wire_opts();
+	char path[300], fd[40];
+	double end;
+	ssize_t len;
+
+	if (!getenv("WIRE_OTHER_OWNER"))
+		return;
+	open_to_peer(&o);
+	snprintf(fd, sizeof(fd), "/proc/self/fd/%d", n.ctx->cmd_fd);
+	len = readlink(fd, path, sizeof(path) - 1);
+	ck_assert_int_gt(len, 0);
+	path[len] = '\0';
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	take(WIRE_SEND_ONLY, PSN);
+	ack(PSN);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	ck_assert(owner_maps(path));
+	node_close(&n);
+	n.ctx = NULL;
+	for (end = now_ms() + WAIT_MS; owner_maps(path);) {
+		ck_assert(now_ms() < end);
+		sleep_ms(10);
+	}
+	close_peer();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("wire-requester");
@@ -476,6 +511,7 @@ int main(void)
 	add(s, atomic_write);
 	add(s, many_reads);
 	add(s, larger_inbox);
+	add(s, owner_maps_requester);
 	add(s, window_limit);
 	add(s, small_window);
 	add(s, invalid_responses_ignored);
