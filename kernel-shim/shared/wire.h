@@ -36,12 +36,13 @@
  * lost, like a packet.
  *
  * The first ring is small: ACKs have no payload.  The first READ replaces it
- * by a larger one.  The consumer copies the records that it has not read to
- * the new ring, which is otherwise zero, and stores its word (release).  The
- * producer may write a record to the old ring meanwhile.  Each record contains
- * its position, so that the consumer finds it there if it is not in the new
- * ring.  A record that is in neither, or of a producer that does not follow the
- * protocol, counts as empty (QPN 0, without payload) and is discarded.
+ * by a larger one, of the first QPs of a context that READ.  The consumer
+ * copies the records that it has not read to the new ring, which is otherwise
+ * zero, and stores its word (release).  The producer may write a record to the
+ * old ring meanwhile.  Each record contains its position, so that the consumer
+ * finds it there if it is not in the new ring.  A record that is in neither, or
+ * of a producer that does not follow the protocol, counts as empty (QPN 0,
+ * without payload) and is discarded.
  *
  * The rings stay allocated as long as the arena.  A slow socket owner may
  * thus write to an old ring, or deliver a late record to the next QP of the
@@ -49,10 +50,12 @@
  */
 #define URXE_INBOX_ALIGN 32u /* bytes of a record without payload */
 #define URXE_INBOX_SMALL_LOG 15
-/* of as many QPs of a context as URXE_INBOX_LARGE_MAX; others: the former */
-#define URXE_INBOX_READ_LOG 17
+/* of the first URXE_INBOX_LARGE_MAX QPs of a context that READ ... */
 #define URXE_INBOX_LARGE_LOG 20
-#define URXE_INBOX_LARGE_MAX 16
+#define URXE_INBOX_LARGE_MAX 8
+/* ... and of the following ones, up to that many in total */
+#define URXE_INBOX_READ_LOG 17
+#define URXE_INBOX_READ_MAX 128
 /* A ring in one word: offset in the arena | log2(bytes); 0: no ring. */
 #define URXE_INBOX_RING(offset, log) ((offset) | (log))
 #define URXE_INBOX_LOG(word) ((uint32_t)(word)&63)

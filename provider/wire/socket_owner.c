@@ -19,6 +19,7 @@
 #include "engine/core/idle.h"
 #include "engine/core/log.h"
 #include "socket_owner.h"
+#include "wire/requester/budget.h"
 #include "wire/requester/completer.h"
 #include "wire/responder/server.h"
 #include "wire/address.h"
@@ -214,6 +215,7 @@ static bool socket_owner_open(struct socket_owner *h)
 	pthread_mutex_unlock(&h->lock);
 	if (!err) {
 		h->failures = 0;
+		store_relaxed(&h->ctx->receives, true);
 		return true;
 	}
 	h->failures++;
@@ -444,6 +446,7 @@ static void socket_owner_serve(struct socket_owner *h)
 
 static void socket_owner_release(struct socket_owner *h)
 {
+	store_relaxed(&h->ctx->receives, false);
 	pthread_mutex_lock(&h->lock);
 	server_free(h->server);
 	h->server = NULL;
@@ -548,9 +551,11 @@ void socket_owner_after_fork(struct urxe_context *ctx)
 {
 	struct socket_owner *h = ctx->socket_owner;
 
+	budget_after_fork(ctx);
 	if (!h)
 		return;
 	store_relaxed(&ctx->poller_waits, NULL);
+	store_relaxed(&ctx->receives, false);
 	ctx->socket_owner = NULL;
 	close(h->bell);
 	if (h->server)

@@ -31,6 +31,8 @@ struct urxe_context {
 	pthread_cond_t unpinned; /* signaled when a QP loses its pins */
 	/* wire interposer; NULL: not installed */
 	struct socket_owner *socket_owner;
+	/* a thread of this context is the socket owner */
+	_Atomic bool receives;
 	/*
 	 * Called by a poller whose CQ stays empty, without locks, to look for
 	 * work elsewhere; true: there was none.  NULL: not called
@@ -54,7 +56,15 @@ struct urxe_context {
 	bool wire_is_ipv4; /* else IPv6: the address family of its socket */
 	struct urxe_cq *cqs;
 	_Atomic uint32_t eager_buffers; /* number of them, see cq/eager.h */
-	_Atomic uint32_t large_inboxes; /* number of them, see shared/wire.h */
+	/* number of those for READ responses, see shared/wire.h */
+	_Atomic uint32_t read_inboxes;
+	/*
+	 * READ data requested from other hosts (wire/requester/budget.h):
+	 * bytes; QPs that wait; when a request was last sent, ns
+	 */
+	_Atomic uint64_t read_bytes;
+	_Atomic uint32_t read_waiting;
+	_Atomic uint64_t read_charged;
 	/* by QPN index and by number; read by pollers, see quiesce.h */
 	struct urxe_qp *_Atomic qp[URXE_MAX_QP];
 	struct urxe_srq *_Atomic srq[URXE_MAX_SRQ];

@@ -230,6 +230,14 @@ struct urxe_cq {
 	struct urxe_cq_view view; /* for this process's producers */
 	_Atomic uint32_t stalled; /* send QPs to make progress on */
 	struct urxe_qp *send_qps, *recv_qps; /* under ctx->lock */
+	/*
+	 * Sweeps of send_qps (exec/retry.c): threads in one, under ctx->lock;
+	 * its number; those that overlap count as one
+	 */
+	unsigned int sweepers;
+	_Atomic uint32_t sweep;
+	/* a QP that the sweep has visited waits for its turn */
+	_Atomic bool waits_turn;
 	/* thread between ibv_start_poll and ibv_end_poll, or 0 */
 	_Atomic pthread_t batch_thread;
 	/* cq_arm.h; completions are counted since the CQ was created */

@@ -118,11 +118,80 @@ static bool retry_is_early(const struct urxe_qp *qp, uint64_t now, uint64_t *at)
 {
 	uint64_t (*early)(const struct urxe_qp *, uint64_t) =
 		load_acquire(&qp->early);
+	uint64_t later = 0;
 
-	if (likely(!early) || !service_is_me())
+	if (unlikely(early) && service_is_me())
+		later = early(qp, now);
+	if (later)
+		*at = later;
+	return later;
+}
+
+/*
+ * The next sweep begins with the first QP that waits for its turn: move those
+ * before it to the end. ctx->lock is held.
+ */
+static void retry_rotate(struct urxe_cq *cq)
+{
+	struct urxe_qp *head = cq->send_qps, *first = head, **end;
+
+	while (first && !load_relaxed(&first->waits_turn))
+		first = first->scq_next;
+	if (!first || first == head)
+		return;
+	*first->scq_at = NULL;
+	cq->send_qps = first;
+	first->scq_at = &cq->send_qps;
+	for (end = &first->scq_next; *end; end = &(*end)->scq_next)
+		;
+	*end = head;
+	head->scq_at = end;
+}
+
+/*
+ * Return whether progress() would do nothing: another QP has the turn for which
+ * this one waits, no response has arrived, and no timer runs. This is much
+ * cheaper than to enter the QP, and there may be many that wait.
+ */
+static bool retry_is_behind(const struct urxe_cq *cq, const struct urxe_qp *qp)
+{
+	const struct urxe_wire_inbox *in;
+
+	if (likely(!load_relaxed(&cq->waits_turn)) ||
+	    !load_relaxed(&qp->waits_turn))
 		return false;
-	*at = early(qp, now);
-	return *at;
+	in = &qp->ctx->arena->wire[qpn_index(qp->qpn)].inbox;
+	return load_relaxed(&in->head) == load_relaxed(&in->tail) &&
+	       !load_relaxed(&in->published.until);
+}
+
+/*
+ * Progress the send queues of @cq. ctx->lock is held, and released and
+ * retaken inside. Return the time of the next call, UINT64_MAX for none.
+ */
+static uint64_t retry_sweep(struct urxe_cq *cq, uint64_t now)
+{
+	uint64_t next = UINT64_MAX, at;
+	struct urxe_qp *qp;
+
+	if (!cq->sweepers++) {
+		store_relaxed(&cq->sweep, load_relaxed(&cq->sweep) + 1);
+		store_relaxed(&cq->waits_turn, false);
+	}
+	for (qp = cq->send_qps; qp; qp = qp->scq_next) {
+		at = now + TRANSPORT_POLL_NS;
+		if (!retry_is_behind(cq, qp) && !retry_is_early(qp, now, &at) &&
+		    qp_enter(qp))
+			at = retry_qp_and_leave(qp, now);
+		if (at < next)
+			next = at;
+		if (load_relaxed(&qp->waits_turn))
+			store_relaxed(&cq->waits_turn, true);
+	}
+	/* another thread that is in the list would miss some QPs */
+	if (!--cq->sweepers && load_relaxed(&cq->waits_turn))
+		retry_rotate(cq);
+	return next;
 }
 
 /*
@@ -131,9 +200,6 @@ static bool retry_is_early(const struct urxe_qp *qp, uint64_t now, uint64_t *at)
  */
 static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 {
-	uint64_t next = UINT64_MAX, at;
-	struct urxe_qp *qp;
-
 	if (load_relaxed(&cq->sh->attention)) {
 		/*
 		 * a read-modify-write, so that all stores made before
@@ -147,18 +213,7 @@ static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 		if (unlikely(eager_is_wanted(cq)) && service_is_me())
 			store_release(&cq->sh->attention, 1); /* a poller's */
 	}
-	if (!load_relaxed(&cq->stalled))
-		return next;
-	for (qp = cq->send_qps; qp; qp = qp->scq_next) {
-		if (!retry_is_early(qp, now, &at)) {
-			at = now + TRANSPORT_POLL_NS;
-			if (qp_enter(qp))
-				at = retry_qp_and_leave(qp, now);
-		}
-		if (at < next)
-			next = at;
-	}
-	return next;
+	return load_relaxed(&cq->stalled) ? retry_sweep(cq, now) : UINT64_MAX;
 }
 
 void retry_progress(struct urxe_cq *cq)

@@ -52,6 +52,11 @@ struct urxe_qp {
 	bool block_own_mcast;
 	/* the transport has WRs in flight; counted in scq->stalled */
 	bool in_flight;
+	/*
+	 * The transport shares something with other QPs, and waits for it: the
+	 * next sweep of the CQ (exec/retry.c) begins with the first such QP.
+	 */
+	_Atomic bool waits_turn;
 	bool sqd_notify; /* raise SQ_DRAINED when the queue has drained */
 	struct urxe_sq sq;
 	/* thread between ibv_wr_start and ibv_wr_complete, or 0 */

@@ -3,16 +3,20 @@
 #include "state.h"
 
 void fetch_begin(const struct urxe_qp *qp, struct wire_requester *r,
-		 uint32_t psn, uint32_t packets)
+		 uint32_t psn, uint32_t packets, uint32_t bytes)
 {
 	r->fetch[(r->first + r->fetches++) % FETCHES_MAX] =
-		(struct fetch){ psn, packets };
+		(struct fetch){ psn, packets, bytes };
+	budget_charge(qp, r, bytes);
 	r->fetched += (uint64_t)packets << qp->mtu_shift;
 }
 
 void fetch_end(const struct urxe_qp *qp, struct wire_requester *r)
 {
-	r->fetched -= (uint64_t)r->fetch[r->first].packets << qp->mtu_shift;
+	const struct fetch *f = &r->fetch[r->first];
+
+	r->fetched -= (uint64_t)f->packets << qp->mtu_shift;
+	budget_release(r, f->bytes);
 	r->first = (r->first + 1) % FETCHES_MAX;
 	r->fetches--;
 }

@@ -102,7 +102,7 @@ static uint64_t requester_next(const struct urxe_qp *qp,
 
 	if (requester_has_failed(qp, r))
 		return now;
-	if (polls)
+	if (polls || r->waits_room)
 		next = now + 2 * URXE_WIRE_RECENT;
 	if (r->deadline && r->deadline < next)
 		next = r->deadline;
@@ -131,19 +131,17 @@ static uint64_t requester_leave(struct urxe_qp *qp, struct wire_requester *r,
 }
 
 /* Returns 0 or -errno. */
-static int requester_open_inbox(struct urxe_qp *qp, struct wire_requester *r,
+static int requester_open_inbox(struct wire_requester *r,
 				const struct urxe_wqe *w)
 {
 	return w->opcode == IBV_WR_RDMA_READ ?
-		       inbox_open_for_read(qp->ctx, r->inbox) :
-		       inbox_open(qp->ctx, r->inbox);
+		       inbox_open_for_read(r->ctx, r->inbox) :
+		       inbox_open(r->ctx, r->inbox);
 }
 
-static enum verdict requester_no_inbox(struct run *r, const struct urxe_wqe *w)
+static enum verdict requester_no_inbox(struct run *r)
 {
-	why_note(WIRE_MEMORY, w->opcode == IBV_WR_RDMA_READ ?
-				      1u << URXE_INBOX_READ_LOG :
-				      1u << URXE_INBOX_SMALL_LOG);
+	why_note(WIRE_MEMORY, 1u << URXE_INBOX_SMALL_LOG);
 	r->status = IBV_WC_LOC_QP_OP_ERR;
 	return WR_FAILED;
 }
@@ -226,9 +224,10 @@ static enum verdict requester_begin(struct urxe_qp *qp, struct run *run,
 	v = execute_lost(qp, run, w);
 	if (v != WR_DROPPED)
 		return v;
-	if (qp->type != IBV_QPT_UC && requester_open_inbox(qp, r, w))
-		return requester_no_inbox(run, w);
+	if (qp->type != IBV_QPT_UC && requester_open_inbox(r, w))
+		return requester_no_inbox(run);
 	message_begin(r, qp->sq.begun, message_packets(qp, w));
+	message_at(r, qp->sq.begun)->fetch = fetch_most(qp, r, w);
 	now = clock_now();
 	requester_note_poll(qp, r, now);
 	if (qp->type == IBV_QPT_UC)
@@ -303,7 +302,9 @@ static uint64_t requester_progress(struct urxe_qp *qp, uint64_t now)
 	requester_take(qp, r);
 	if (qp->in_flight)
 		requester_check_timers(qp, r, now);
+	budget_begin_turn(qp, r);
 	requester_send_more(qp, r);
+	budget_end_turn(r);
 	if (qp->type == IBV_QPT_UC)
 		unreliable_sent(qp, r);
 	requester_publish(qp, r);
@@ -322,6 +323,8 @@ static void requester_cancel(struct urxe_qp *qp)
 	r->deadline = r->probe_at = r->rnr_until = r->paced_until = 0;
 	r->failed = IBV_WC_SUCCESS;
 	r->waits = false;
+	store_relaxed(&qp->waits_turn, false);
+	budget_leave(r);
 	window_begin(&r->window, qp->psn);
 }
 
@@ -366,14 +369,17 @@ struct wire_requester *requester_new(const struct urxe_qp *qp)
 		return NULL;
 	r->mask = qp->sq.mask;
 	r->pid = urxe_pid;
+	r->ctx = qp->ctx;
 	r->inbox = &qp->ctx->arena->wire[qpn_index(qp->qpn)].inbox;
 	return r;
 }
 
 void requester_free(struct wire_requester *r)
 {
-	if (r)
-		early_free(&r->early);
+	if (!r)
+		return;
+	budget_leave(r);
+	early_free(&r->early);
 	free(r);
 }
 

@@ -15,27 +15,43 @@
 #include "wire/socket/port.h"
 #include "state.h"
 
-/* Limits on outstanding READ data, so that the responses fit in the inbox. */
 #define FETCH_BYTES (64u << 10) /* bytes of one request */
 #define FETCH_PACKETS 32u /* packets of one request */
 
-/*
- * Return the number of response packets that a request from packet i of w
- * asks for.  Requests end at fixed boundaries, so that a retransmitted one
- * asks for nothing that was not asked for before (IB 9.7.5.1.3).
- */
-static uint32_t fetch_packets(const struct urxe_qp *qp,
-			      const struct urxe_wqe *w, const struct message *m,
-			      uint32_t i)
+/* Return how many bytes of responses fit into the inbox. */
+static uint32_t inbox_room(const struct wire_requester *r)
 {
-	uint32_t most = FETCH_BYTES >> qp->mtu_shift;
+	return inbox_bytes(r->inbox) / 4 * 3;
+}
+
+/*
+ * The responses to two requests fit into the inbox, unless this context is the
+ * socket owner: then its thread processes most responses without the inbox.
+ */
+uint32_t fetch_most(const struct urxe_qp *qp, const struct wire_requester *r,
+		    const struct urxe_wqe *w)
+{
+	const uint32_t half = inbox_room(r) / 2;
+	uint32_t bytes = FETCH_BYTES, most;
 
 	if (w->opcode != IBV_WR_RDMA_READ)
 		return 1;
-	if (most > FETCH_PACKETS)
-		most = FETCH_PACKETS;
-	most -= i % most;
-	return m->packets - i < most ? m->packets - i : most;
+	if (!load_relaxed(&r->ctx->receives) && half < bytes)
+		bytes = half;
+	most = bytes >> qp->mtu_shift;
+	return most < FETCH_PACKETS ? most : FETCH_PACKETS;
+}
+
+/*
+ * Return the number of response packets that a request from packet i of m
+ * asks for.  Requests end at fixed boundaries, so that a retransmitted one
+ * asks for nothing that was not asked for before (IB 9.7.5.1.3).
+ */
+static uint32_t fetch_packets(const struct message *m, uint32_t i)
+{
+	const uint32_t n = m->fetch - i % m->fetch;
+
+	return m->packets - i < n ? m->packets - i : n;
 }
 
 /*
@@ -46,7 +62,7 @@ static uint32_t fetch_packets(const struct urxe_qp *qp,
 static bool fetch_fits(const struct urxe_qp *qp, const struct wire_requester *r,
 		       uint32_t bytes)
 {
-	const uint32_t inbox = inbox_bytes(r->inbox) / 4 * 3;
+	const uint32_t inbox = inbox_room(r);
 	const uint64_t arrived = (uint64_t)r->early.n << qp->mtu_shift;
 
 	return !r->fetched ||
@@ -55,7 +71,7 @@ static bool fetch_fits(const struct urxe_qp *qp, const struct wire_requester *r,
 							r->socket_bytes);
 }
 
-static bool fetch_has_room(const struct urxe_qp *qp, struct wire_requester *r,
+static bool fetch_has_room(struct urxe_qp *qp, struct wire_requester *r,
 			   const struct urxe_wqe *w)
 {
 	const struct message *m = message_at(r, r->at);
@@ -64,14 +80,16 @@ static bool fetch_has_room(const struct urxe_qp *qp, struct wire_requester *r,
 	 * 0: READs and atomics were refused; annex A19 operations go singly
 	 */
 	uint32_t most = qp->attr.max_rd_atomic ? qp->attr.max_rd_atomic : 1;
-	const uint32_t n = fetch_packets(qp, w, m, i);
+	const uint32_t n = fetch_packets(m, i);
+	const uint32_t bytes = n << qp->mtu_shift;
 
-	if (r->fetches >= (most < FETCHES_MAX ? most : FETCHES_MAX) ||
-	    (w->opcode == IBV_WR_RDMA_READ &&
-	     !fetch_fits(qp, r, n << qp->mtu_shift)))
+	if (r->fetches >= (most < FETCHES_MAX ? most : FETCHES_MAX))
 		return false;
 	/* a fetch may be larger than the window: then send it alone */
-	return window_is_quiet(&r->window) || n <= window_room(&r->window);
+	if (!window_is_quiet(&r->window) && n > window_room(&r->window))
+		return false;
+	return w->opcode != IBV_WR_RDMA_READ ||
+	       (fetch_fits(qp, r, bytes) && budget_has_room(qp, r, bytes));
 }
 
 /* The message being sent. */
@@ -162,16 +180,18 @@ static bool sending_message(struct sending *s, struct wire_requester *r)
 	uint32_t i = (w->next - s->m->psn) & WIRE_PSN_MASK, n;
 	uint32_t room = window_room(w), left = s->m->packets - i;
 	const bool begins = !w->repeats;
+	const bool read = s->w->opcode == IBV_WR_RDMA_READ;
 
 	n = room < left ? room : left;
 	if (message_fetches(s->w)) {
-		n = fetch_packets(s->qp, s->w, s->m, i);
+		n = fetch_packets(s->m, i);
 		if (w->repeats && !w->bursts && n > room)
 			n = room; /* the packets that are missing */
 		if (!sending_packet(s, i, n))
 			return false;
 		if (begins)
-			fetch_begin(s->qp, r, wire_psn_add(s->m->psn, i), n);
+			fetch_begin(s->qp, r, wire_psn_add(s->m->psn, i), n,
+				    read ? n << s->qp->mtu_shift : 0);
 		return true;
 	}
 	if (n > s->room)
@@ -183,7 +203,7 @@ static bool sending_message(struct sending *s, struct wire_requester *r)
 	return true;
 }
 
-bool requester_may_send(const struct urxe_qp *qp, struct wire_requester *r)
+bool requester_may_send(struct urxe_qp *qp, struct wire_requester *r)
 {
 	const struct urxe_wqe *w;
 

@@ -17,6 +17,7 @@
 #include "engine/qp/wqe.h"
 #include "wire/socket/count.h"
 #include "wire/socket/inbox.h"
+#include "budget.h"
 #include "early.h"
 #include "roce_requester.h"
 #include "rtt.h"
@@ -31,15 +32,18 @@
  */
 struct message {
 	uint32_t psn, packets;
+	uint32_t fetch; /* of a fetch: response packets of one request */
 };
 
 /* An outstanding request whose response carries data. */
 struct fetch {
 	uint32_t psn, packets;
+	uint32_t bytes; /* charged for it: budget.h */
 };
 
 struct wire_requester {
 	const struct urxe_transport *before; /* the QP's previous transport */
+	struct urxe_context *ctx;
 	struct urxe_wire_inbox *inbox;
 	int32_t pid; /* process that began the WRs in flight */
 	uint32_t mask;
@@ -50,6 +54,11 @@ struct wire_requester {
 	struct fetch fetch[FETCHES_MAX];
 	uint32_t first, fetches;
 	uint64_t fetched; /* bytes that their responses carry */
+	uint64_t charged; /* the part of them that counts in the budget */
+	uint32_t served; /* the sweep in which a request last was charged */
+	bool in_progress; /* this is progress() */
+	bool waits_room; /* is counted in ctx->read_waiting ... */
+	bool refused; /* ... and finds no room in this call of progress() */
 	struct early early; /* responses behind one that is missing */
 	/*
 	 * The gaps between them, up to gaps_end, are requested again, those
@@ -104,6 +113,7 @@ static inline void fetch_forget(struct wire_requester *r)
 {
 	r->fetches = 0;
 	r->fetched = 0;
+	budget_release(r, r->charged);
 	r->has_gaps = r->gaps_asked = r->has_nak = false;
 	early_clear(&r->early);
 }
@@ -121,9 +131,12 @@ static inline bool message_is_send(const struct urxe_wqe *w)
 
 /* fetch.c */
 
-/* Record that a request for `packets` packets of data from psn on was sent. */
+/*
+ * Record that a request for `packets` packets of data from psn on was sent, and
+ * charge that many bytes.
+ */
 void fetch_begin(const struct urxe_qp *qp, struct wire_requester *r,
-		 uint32_t psn, uint32_t packets);
+		 uint32_t psn, uint32_t packets, uint32_t bytes);
 /* The oldest fetch is complete. */
 void fetch_end(const struct urxe_qp *qp, struct wire_requester *r);
 /*
@@ -145,10 +158,13 @@ void fetch_next_gap(struct urxe_qp *qp, struct wire_requester *r);
 
 /* send.c */
 
+/* Return how many response packets one request for w may ask for. */
+uint32_t fetch_most(const struct urxe_qp *qp, const struct wire_requester *r,
+		    const struct urxe_wqe *w);
 /*
  * Return true if there is something to send and the window has room for it.
  */
-bool requester_may_send(const struct urxe_qp *qp, struct wire_requester *r);
+bool requester_may_send(struct urxe_qp *qp, struct wire_requester *r);
 /*
  * Send what the window allows, or for UC, which has no responses, what the
  * pace of the port allows.  Called with the guard raised.

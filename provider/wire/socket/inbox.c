@@ -197,16 +197,22 @@ int inbox_open(struct urxe_context *ctx, struct urxe_wire_inbox *in)
 	return 0;
 }
 
+/* Return the word of a new ring for READ responses, or 0. */
 static uint64_t ring_new_for_read(struct urxe_context *ctx)
 {
 	uint64_t word = 0;
+	uint32_t n;
 
-	if (fetch_add_relaxed(&ctx->large_inboxes, 1) < URXE_INBOX_LARGE_MAX)
+	if (load_relaxed(&ctx->read_inboxes) >= URXE_INBOX_READ_MAX)
+		return 0;
+	n = fetch_add_relaxed(&ctx->read_inboxes, 1);
+	if (n < URXE_INBOX_LARGE_MAX)
 		word = ring_new(ctx, URXE_INBOX_LARGE_LOG);
-	if (word)
-		return word;
-	fetch_sub_relaxed(&ctx->large_inboxes, 1);
-	return ring_new(ctx, URXE_INBOX_READ_LOG);
+	if (!word && n < URXE_INBOX_READ_MAX)
+		word = ring_new(ctx, URXE_INBOX_READ_LOG);
+	if (!word)
+		fetch_sub_relaxed(&ctx->read_inboxes, 1);
+	return word;
 }
 
 /* Copy the records from @head to @tail, fewer bytes than either ring has. */
@@ -234,7 +240,7 @@ int inbox_open_for_read(struct urxe_context *ctx, struct urxe_wire_inbox *in)
 		return 0;
 	word = ring_new_for_read(ctx);
 	if (!word)
-		return -ENOMEM;
+		return inbox_open(ctx, in);
 	from = ring_of(ctx->arena, old);
 	to = ring_of(ctx->arena, word);
 	memset(to.at, 0, to.bytes);

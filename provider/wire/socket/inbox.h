@@ -69,7 +69,10 @@ void inbox_wait(struct urxe_peer *p, struct urxe_wire_inbox *in);
 
 /* Allocate the ring, unless it is allocated.  Returns 0 or -errno. */
 int inbox_open(struct urxe_context *ctx, struct urxe_wire_inbox *in);
-/* The same with a ring for READ responses. */
+/*
+ * The same, for READ responses: replace a small ring by a larger one, if few
+ * QPs of the context have one.
+ */
 int inbox_open_for_read(struct urxe_context *ctx, struct urxe_wire_inbox *in);
 /* Return the size of the ring in bytes; 0: there is none. */
 uint32_t inbox_bytes(const struct urxe_wire_inbox *in);

@@ -152,19 +152,20 @@ START_TEST(empty_record)
 }
 END_TEST
 
-/* At most so many QPs of a context get the large ring. */
+/* At most so many QPs of a context get the larger rings. */
 START_TEST(large_rings)
 {
 	uint32_t i;
 
 	inbox_new();
-	for (i = 0; i < 2 * URXE_INBOX_LARGE_MAX; i++) {
+	for (i = 0; i < 2 * URXE_INBOX_READ_MAX; i++) {
 		in = &ctx->arena->wire[1 + i].inbox;
 		ck_assert_int_eq(inbox_open_for_read(ctx, in), 0);
-		ck_assert_uint_eq(inbox_bytes(in),
-				  i < URXE_INBOX_LARGE_MAX ?
-					  1u << URXE_INBOX_LARGE_LOG :
-					  1u << URXE_INBOX_READ_LOG);
+		ck_assert_uint_eq(
+			inbox_bytes(in),
+			i < URXE_INBOX_LARGE_MAX ? 1u << URXE_INBOX_LARGE_LOG :
+			i < URXE_INBOX_READ_MAX	 ? 1u << URXE_INBOX_READ_LOG :
+						   1u << URXE_INBOX_SMALL_LOG);
 		/* it is not replaced again */
 		ck_assert_int_eq(inbox_open_for_read(ctx, in), 0);
 		ck_assert_uint_eq(load_relaxed(&in->first), 0);

@@ -205,18 +205,29 @@ static void other_owner_end(void)
 	other_owner = 0;
 }
 
-void open_type_to_peer(enum ibv_qp_type type, const struct opts *o)
+void connect_to_peer(struct ibv_qp *qp, enum ibv_qp_type type,
+		     const struct opts *o)
 {
 	struct addr to = { .qpn = QPN, .psn = 5 };
 	struct ibv_qp_attr attr;
-	struct ibv_cq *cq;
 	int mask;
+
+	memcpy(to.gid.raw, there, 16);
+	type_to(qp, IBV_QPS_INIT, o, NULL);
+	mask = type_attr(&attr, type, IBV_QPS_RTR, o, &to);
+	attr.ah_attr.grh.sgid_index = own_index();
+	ck_assert_int_eq(ibv_modify_qp(qp, &attr, mask), 0);
+	type_to(qp, IBV_QPS_RTS, o, NULL);
+}
+
+void open_type_to_peer(enum ibv_qp_type type, const struct opts *o)
+{
+	struct ibv_cq *cq;
 
 	if (getenv("WIRE_OTHER_OWNER"))
 		other_owner_begin();
 	peer_open();
 	node_open(&n, NULL, MEM_HEAP, o);
-	memcpy(to.gid.raw, there, 16);
 	if (type != IBV_QPT_RC) {
 		ck_ok(ibv_destroy_qp(n.qp));
 		cq = n.scq;
@@ -224,11 +235,7 @@ void open_type_to_peer(enum ibv_qp_type type, const struct opts *o)
 		n.rcq = cq;
 		n.qp = make_qp(&n, type, NULL);
 	}
-	type_to(n.qp, IBV_QPS_INIT, o, NULL);
-	mask = type_attr(&attr, type, IBV_QPS_RTR, o, &to);
-	attr.ah_attr.grh.sgid_index = own_index();
-	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask), 0);
-	type_to(n.qp, IBV_QPS_RTS, o, NULL);
+	connect_to_peer(n.qp, type, o);
 	wait_until_received();
 }
 

@@ -40,6 +40,9 @@ void open_to_peer(const struct opts *o);
  * opts) is on the send CQ.
  */
 void open_type_to_peer(enum ibv_qp_type type, const struct opts *o);
+/* Connect another QP, to the same QP of the remote host. */
+void connect_to_peer(struct ibv_qp *qp, enum ibv_qp_type type,
+		     const struct opts *o);
 void close_peer(void);
 /* Does the other process that is the socket owner map that file? */
 bool owner_maps(const char *path);

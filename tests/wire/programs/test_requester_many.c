@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Wire requester: READs of many QPs, which together request more data than
+ * the budget has room for (budget.h).  The remote host is this test
+ * (requester.h), which knows the QP of a request by its PSN.  own-net runs it.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <string.h>
+
+#include "requester.h"
+#include "wire/psn.h"
+
+#define QPS 120u
+#define BYTES 32768u /* of each READ: one request */
+#define PACKETS (BYTES / 1024)
+#define READS 8u /* of each QP */
+#define PSNS 4096u /* the QP of a PSN is psn / PSNS */
+
+static struct ibv_qp *qp[QPS];
+
+static void open_qps(void)
+{
+	struct opts o = wire_opts();
+	uint32_t i;
+
+	o.cqe = READS * QPS;
+	o.cap.max_send_wr = READS;
+	o.size = BYTES;
+	o.psn = 0;
+	o.mtu = IBV_MTU_1024;
+	open_to_peer(&o);
+	qp[0] = n.qp;
+	for (i = 1; i < QPS; i++) {
+		qp[i] = make_qp(&n, IBV_QPT_RC, NULL);
+		o.psn = i * PSNS;
+		connect_to_peer(qp[i], IBV_QPT_RC, &o);
+	}
+}
+
+static void close_qps(void)
+{
+	uint32_t i;
+
+	for (i = 1; i < QPS; i++)
+		ck_ok(ibv_destroy_qp(qp[i]));
+	close_peer();
+}
+
+/* Post a READ to each QP. */
+static void read_all(void)
+{
+	struct ibv_sge sge = node_sge(&n, 0, BYTES);
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = ADDR, .rkey = RKEY },
+	};
+
+	for (wr.wr_id = 0; wr.wr_id < QPS; wr.wr_id++)
+		ck_assert_int_eq(post_wr(qp[wr.wr_id], &wr), 0);
+}
+
+static uint32_t complete(void)
+{
+	struct ibv_wc wc[16];
+	int i, k = ibv_poll_cq(n.scq, 16, wc);
+
+	for (i = 0; i < k; i++)
+		ck_assert_int_eq(wc[i].status, IBV_WC_SUCCESS);
+	ck_assert_int_ge(k, 0);
+	return (uint32_t)k;
+}
+
+struct asked {
+	uint32_t psn, packets;
+};
+
+static struct asked asked[READS * QPS * PACKETS];
+static uint32_t first_asked, end_asked; /* those to be answered */
+
+/* Receive the next request, or return false if there is none now. */
+static bool take_request(struct asked *a)
+{
+	struct pollfd p = { .fd = peer.socket.fd, .events = POLLIN };
+
+	if (!wire_received(peer.receiver, &peer.got)) {
+		if (!poll(&p, 1, 0))
+			return false;
+		ck_assert_int_eq(wire_receive(peer.receiver, &peer.socket), 0);
+		ck_assert(wire_received(peer.receiver, &peer.got));
+	}
+	ck_assert_int_eq(peer.got.refusal, WIRE_TAKEN);
+	ck_assert_uint_eq(peer.got.packet.bth.opcode, WIRE_READ_REQUEST);
+	a->psn = peer.got.packet.bth.psn;
+	a->packets = peer.got.packet.reth.length / 1024;
+	return true;
+}
+
+static void answer_request(const struct asked *a)
+{
+	static const char bytes[1024];
+	struct wire_packet p;
+	uint32_t i;
+
+	for (i = 0; i < a->packets; i++) {
+		p = answer(a->packets == 1    ? WIRE_READ_ONLY :
+			   !i		      ? WIRE_READ_FIRST :
+			   i + 1 < a->packets ? WIRE_READ_MIDDLE :
+						WIRE_READ_LAST,
+			   a->psn + i, WIRE_ACK);
+		p.bth.qpn = qp[a->psn / PSNS]->qp_num;
+		p.payload = bytes;
+		p.length = p.known = sizeof(bytes);
+		give(&p);
+	}
+}
+
+/*
+ * The QPs take turns: not all READs fit in the budget at once, and no QP has
+ * requested most of its READs before each QP has requested its first one.
+ */
+START_TEST(turns)
+{
+	uint32_t count[QPS] = { 0 }, most = 0, done = 0, firsts = 0, i;
+	struct asked *a;
+
+	open_qps();
+	for (i = 0; i < READS; i++)
+		read_all();
+	while (done < READS * QPS) {
+		while (take_request(a = &asked[end_asked])) {
+			ck_assert_uint_lt(end_asked++, READS * QPS * PACKETS);
+			if (a->psn % PACKETS || firsts == QPS)
+				continue;
+			firsts += !count[a->psn / PSNS]++;
+			if (count[a->psn / PSNS] > most)
+				most = count[a->psn / PSNS];
+		}
+		if (first_asked < end_asked)
+			answer_request(&asked[first_asked++]);
+		done += complete();
+	}
+	ck_assert_uint_eq(firsts, QPS);
+	ck_assert_uint_le(most, 5);
+	close_qps();
+}
+END_TEST
+
+/* QPs whose requests are not answered do not stop the others for long. */
+START_TEST(silent)
+{
+	const uint32_t silent = QPS / 2;
+	uint32_t done = 0;
+	struct asked a;
+
+	open_qps();
+	read_all();
+	while (done < QPS - silent) {
+		if (take_request(&a) && a.psn / PSNS >= silent)
+			answer_request(&a);
+		done += complete();
+	}
+	close_qps();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("wire-requester-many");
+
+	add(s, turns);
+	add(s, silent);
+	return run(s);
+}
