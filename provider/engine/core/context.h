@@ -60,11 +60,10 @@ struct urxe_context {
 	_Atomic uint32_t read_inboxes;
 	/*
 	 * READ data requested from other hosts (wire/requester/budget.h):
-	 * bytes; QPs that wait; when a request was last sent, ns
+	 * bytes; QPs that wait
 	 */
 	_Atomic uint64_t read_bytes;
 	_Atomic uint32_t read_waiting;
-	_Atomic uint64_t read_charged;
 	/* by QPN index and by number; read by pollers, see quiesce.h */
 	struct urxe_qp *_Atomic qp[URXE_MAX_QP];
 	struct urxe_srq *_Atomic srq[URXE_MAX_SRQ];

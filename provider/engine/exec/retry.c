@@ -150,8 +150,8 @@ static void retry_rotate(struct urxe_cq *cq)
 
 /*
  * Return whether progress() would do nothing: another QP has the turn for which
- * this one waits, no response has arrived, and no timer runs. This is much
- * cheaper than to enter the QP, and there may be many that wait.
+ * this one waits, nothing is outstanding, and no response has arrived. This is
+ * much cheaper than to enter the QP, and there may be many that wait.
  */
 static bool retry_is_behind(const struct urxe_cq *cq, const struct urxe_qp *qp)
 {
@@ -162,7 +162,8 @@ static bool retry_is_behind(const struct urxe_cq *cq, const struct urxe_qp *qp)
 		return false;
 	in = &qp->ctx->arena->wire[qpn_index(qp->qpn)].inbox;
 	return load_relaxed(&in->head) == load_relaxed(&in->tail) &&
-	       !load_relaxed(&in->published.until);
+	       load_relaxed(&in->published.una) ==
+		       load_relaxed(&in->published.next);
 }
 
 /*

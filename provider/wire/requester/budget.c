@@ -5,8 +5,8 @@
 #include "engine/core/process.h"
 #include "state.h"
 
-/* Longer than the responses to one request take, ns */
-#define BUDGET_PATIENCE 1000000
+/* A peer that has not responded for this time is silent, ns. */
+#define BUDGET_SILENCE 1000000000
 
 static uint32_t budget_of(const struct wire_requester *r)
 {
@@ -14,14 +14,6 @@ static uint32_t budget_of(const struct wire_requester *r)
 	return r->socket_bytes && r->socket_bytes < BUDGET_BYTES ?
 		       r->socket_bytes :
 		       BUDGET_BYTES;
-}
-
-/* Another thread may have stored a later time. */
-static bool is_impatient(const struct urxe_context *ctx)
-{
-	const uint64_t charged = load_relaxed(&ctx->read_charged);
-
-	return (int64_t)(clock_now() - charged) >= BUDGET_PATIENCE;
 }
 
 /* Return whether this is a turn, and not used yet. */
@@ -57,8 +49,7 @@ bool budget_has_room(struct urxe_qp *qp, struct wire_requester *r,
 	if ((room && !others) || r->retransmits)
 		return true;
 	if (has_turn(qp, r)) {
-		if (!load_relaxed(&qp->scq->waits_turn) &&
-		    (room || is_impatient(ctx)))
+		if (room && !load_relaxed(&qp->scq->waits_turn))
 			return true;
 		store_relaxed(&qp->waits_turn, true);
 	}
@@ -67,8 +58,24 @@ bool budget_has_room(struct urxe_qp *qp, struct wire_requester *r,
 	return false;
 }
 
-void budget_begin_turn(struct urxe_qp *qp, struct wire_requester *r)
+/* Release what is charged for a silent peer. */
+static void budget_check_silence(struct wire_requester *r, uint64_t now)
 {
+	if (r->answered != r->window.una) {
+		r->answered = r->window.una;
+		r->answered_at = now;
+		r->silent = false;
+	} else if (r->charged &&
+		   (int64_t)(now - r->answered_at) >= BUDGET_SILENCE) {
+		budget_release(r, r->charged);
+		r->silent = true;
+	}
+}
+
+void budget_begin_turn(struct urxe_qp *qp, struct wire_requester *r,
+		       uint64_t now)
+{
+	budget_check_silence(r, now);
 	store_relaxed(&qp->waits_turn, false);
 	r->in_progress = true;
 	r->refused = false;
@@ -83,17 +90,22 @@ void budget_end_turn(struct wire_requester *r)
 void budget_charge(const struct urxe_qp *qp, struct wire_requester *r,
 		   uint32_t bytes)
 {
-	struct urxe_context *ctx = r->ctx;
-
-	r->charged += bytes;
-	fetch_add_relaxed(&ctx->read_bytes, bytes);
-	store_relaxed(&ctx->read_charged, clock_now());
 	if (r->in_progress)
 		r->served = load_relaxed(&qp->scq->sweep);
+	if (r->silent)
+		return;
+	if (!r->charged) {
+		r->answered = r->window.una;
+		r->answered_at = clock_now();
+	}
+	r->charged += bytes;
+	fetch_add_relaxed(&r->ctx->read_bytes, bytes);
 }
 
 void budget_release(struct wire_requester *r, uint64_t bytes)
 {
+	if (bytes > r->charged) /* released since the peer was silent */
+		bytes = r->charged;
 	if (!bytes)
 		return;
 	r->charged -= bytes;
@@ -105,6 +117,7 @@ void budget_leave(struct wire_requester *r)
 {
 	budget_wait(r, false);
 	budget_release(r, r->charged);
+	r->silent = false;
 }
 
 void budget_after_fork(struct urxe_context *ctx)

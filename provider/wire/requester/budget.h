@@ -15,8 +15,9 @@
  * QP before it in the ring waits.
  *
  * A retransmission stays charged, and does not wait.  A silent peer does not
- * stop the others: if nothing was charged for BUDGET_PATIENCE, one QP may
- * exceed the budget.  In the child of a fork nothing is charged.
+ * stop the others: what is charged is released when it has not responded for
+ * BUDGET_SILENCE, and nothing is charged until it responds.  In the child of a
+ * fork nothing is charged.
  *
  * The state is in struct urxe_context.  All accesses are relaxed: no data
  * depends on it, and several threads may exceed the budget by a request each.
@@ -43,7 +44,8 @@ void budget_charge(const struct urxe_qp *qp, struct wire_requester *r,
 void budget_release(struct wire_requester *r, uint64_t bytes);
 
 /* progress() calls these before and after it sends. */
-void budget_begin_turn(struct urxe_qp *qp, struct wire_requester *r);
+void budget_begin_turn(struct urxe_qp *qp, struct wire_requester *r,
+		       uint64_t now);
 void budget_end_turn(struct wire_requester *r);
 /* The QP has nothing to request any more, and nothing outstanding. */
 void budget_leave(struct wire_requester *r);

@@ -302,7 +302,7 @@ static uint64_t requester_progress(struct urxe_qp *qp, uint64_t now)
 	requester_take(qp, r);
 	if (qp->in_flight)
 		requester_check_timers(qp, r, now);
-	budget_begin_turn(qp, r);
+	budget_begin_turn(qp, r, now);
 	requester_send_more(qp, r);
 	budget_end_turn(r);
 	if (qp->type == IBV_QPT_UC)

@@ -39,6 +39,8 @@ uint32_t fetch_most(const struct urxe_qp *qp, const struct wire_requester *r,
 	if (!load_relaxed(&r->ctx->receives) && half < bytes)
 		bytes = half;
 	most = bytes >> qp->mtu_shift;
+	if (!most) /* the inbox is damaged */
+		most = 1;
 	return most < FETCH_PACKETS ? most : FETCH_PACKETS;
 }
 

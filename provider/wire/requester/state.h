@@ -57,6 +57,13 @@ struct wire_requester {
 	uint64_t charged; /* the part of them that counts in the budget */
 	uint32_t served; /* the sweep in which a request last was charged */
 	bool in_progress; /* this is progress() */
+	/*
+	 * una when it last advanced, or when `charged` was 0, and the time;
+	 * silent: charged requests had no response for long, ns
+	 */
+	uint32_t answered;
+	uint64_t answered_at;
+	bool silent;
 	bool waits_room; /* is counted in ctx->read_waiting ... */
 	bool refused; /* ... and finds no room in this call of progress() */
 	struct early early; /* responses behind one that is missing */
