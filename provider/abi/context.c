@@ -85,6 +85,7 @@ void context_before_fork(void)
 static void context_free_cq_lock(struct urxe_cq *cq)
 {
 	gate_init(&cq->gate);
+	cq->sweepers = 0;
 	if (cq_in_batch(cq))
 		return;
 	mutex_init(&cq->lock);

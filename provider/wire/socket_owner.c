@@ -39,8 +39,8 @@
  * the port.
  */
 #define BIND_FAILURES_MAX 20
-/* Busy rounds of the own socket between two polls of the group sockets. */
-#define GROUPS_POLL_ROUNDS 16
+/* Busy rounds of the own socket between two polls of all of them. */
+#define POLL_ROUNDS 16
 
 /*
  * Receiving by pollers, see socket_owner.h.  The thread takes a poller for
@@ -359,7 +359,7 @@ static bool socket_owner_receive(struct socket_owner *h, bool napped)
 
 /*
  * Sleep until a socket of fds is readable or the bell rings, for at most @ns.
- * Without an event, check the cached QPs once in IDLE_NS.
+ * Check the cached QPs once in IDLE_NS.
  */
 static void socket_owner_sleep(struct socket_owner *h, struct pollfd *fds,
 			       uint64_t ns)
@@ -374,9 +374,9 @@ static void socket_owner_sleep(struct socket_owner *h, struct pollfd *fds,
 	n = ppoll(fds, 2 + s->groups.n, &time, NULL);
 	now = clock_now();
 	pthread_mutex_lock(&h->lock);
-	if (n > 0) {
+	if (n > 0)
 		server_run_groups(s, fds + 2);
-	} else if (now - h->checked_at >= IDLE_NS) {
+	if (now - h->checked_at >= IDLE_NS) {
 		h->checked_at = now;
 		server_check_cached(s);
 	}
@@ -439,7 +439,7 @@ static void socket_owner_serve(struct socket_owner *h)
 		napped = socket_owner_nap(h, fds);
 		if (!socket_owner_receive(h, napped) && !socket_owner_spin(h))
 			socket_owner_sleep(h, fds, IDLE_NS);
-		else if (++rounds % GROUPS_POLL_ROUNDS == 0 && s->groups.n)
+		else if (++rounds % POLL_ROUNDS == 0)
 			socket_owner_sleep(h, fds, 0);
 	}
 }

@@ -231,8 +231,8 @@ struct urxe_cq {
 	_Atomic uint32_t stalled; /* send QPs to make progress on */
 	struct urxe_qp *send_qps, *recv_qps; /* under ctx->lock */
 	/*
-	 * Sweeps of send_qps (exec/retry.c): threads in one, under ctx->lock;
-	 * its number; those that overlap count as one
+	 * Sweeps of send_qps (exec/retry.c): service threads in one, under
+	 * ctx->lock; number of sweeps
 	 */
 	unsigned int sweepers;
 	_Atomic uint32_t sweep;

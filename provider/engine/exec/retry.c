@@ -129,7 +129,8 @@ static bool retry_is_early(const struct urxe_qp *qp, uint64_t now, uint64_t *at)
 
 /*
  * The next sweep begins with the first QP that waits for its turn: move those
- * before it to the end. ctx->lock is held.
+ * before it to the end. ctx->lock is held, and the service thread is not in the
+ * list: it would miss QPs. A poller that does visits them at its next poll.
  */
 static void retry_rotate(struct urxe_cq *cq)
 {
@@ -172,25 +173,26 @@ static bool retry_is_behind(const struct urxe_cq *cq, const struct urxe_qp *qp)
  */
 static uint64_t retry_sweep(struct urxe_cq *cq, uint64_t now)
 {
+	const bool service = service_is_me();
 	uint64_t next = UINT64_MAX, at;
 	struct urxe_qp *qp;
 
-	if (!cq->sweepers++) {
-		store_relaxed(&cq->sweep, load_relaxed(&cq->sweep) + 1);
-		store_relaxed(&cq->waits_turn, false);
-	}
+	cq->sweepers += service;
+	store_relaxed(&cq->sweep, load_relaxed(&cq->sweep) + 1);
+	store_relaxed(&cq->waits_turn, false);
 	for (qp = cq->send_qps; qp; qp = qp->scq_next) {
 		at = now + TRANSPORT_POLL_NS;
 		if (!retry_is_behind(cq, qp) && !retry_is_early(qp, now, &at) &&
-		    qp_enter(qp))
+		    qp_enter(qp)) {
 			at = retry_qp_and_leave(qp, now);
+			if (load_relaxed(&qp->waits_turn))
+				store_relaxed(&cq->waits_turn, true);
+		}
 		if (at < next)
 			next = at;
-		if (load_relaxed(&qp->waits_turn))
-			store_relaxed(&cq->waits_turn, true);
 	}
-	/* another thread that is in the list would miss some QPs */
-	if (!--cq->sweepers && load_relaxed(&cq->waits_turn))
+	cq->sweepers -= service;
+	if (!cq->sweepers && load_relaxed(&cq->waits_turn))
 		retry_rotate(cq);
 	return next;
 }

@@ -78,18 +78,27 @@ void budget_begin_turn(struct urxe_qp *qp, struct wire_requester *r,
 	budget_check_silence(r, now);
 	store_relaxed(&qp->waits_turn, false);
 	r->in_progress = true;
+	budget_begin_send(r);
+}
+
+void budget_begin_send(struct wire_requester *r)
+{
 	r->refused = false;
 }
 
-void budget_end_turn(struct wire_requester *r)
+void budget_end_send(struct urxe_qp *qp, struct wire_requester *r)
 {
 	budget_wait(r, r->refused);
+	if (!r->refused)
+		store_relaxed(&qp->waits_turn, false);
 	r->in_progress = false;
 }
 
 void budget_charge(const struct urxe_qp *qp, struct wire_requester *r,
 		   uint32_t bytes)
 {
+	if (!bytes)
+		return;
 	if (r->in_progress)
 		r->served = load_relaxed(&qp->scq->sweep);
 	if (r->silent)

@@ -43,10 +43,15 @@ void budget_charge(const struct urxe_qp *qp, struct wire_requester *r,
 		   uint32_t bytes);
 void budget_release(struct wire_requester *r, uint64_t bytes);
 
-/* progress() calls these before and after it sends. */
+/*
+ * Called before and after what has become possible is sent: the QP does not
+ * wait any more if it finds room for all of it, or has nothing to send.
+ * progress() begins with budget_begin_turn().
+ */
 void budget_begin_turn(struct urxe_qp *qp, struct wire_requester *r,
 		       uint64_t now);
-void budget_end_turn(struct wire_requester *r);
+void budget_begin_send(struct wire_requester *r);
+void budget_end_send(struct urxe_qp *qp, struct wire_requester *r);
 /* The QP has nothing to request any more, and nothing outstanding. */
 void budget_leave(struct wire_requester *r);
 /* In the child of a fork */

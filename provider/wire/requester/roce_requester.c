@@ -304,7 +304,7 @@ static uint64_t requester_progress(struct urxe_qp *qp, uint64_t now)
 		requester_check_timers(qp, r, now);
 	budget_begin_turn(qp, r, now);
 	requester_send_more(qp, r);
-	budget_end_turn(r);
+	budget_end_send(qp, r);
 	if (qp->type == IBV_QPT_UC)
 		unreliable_sent(qp, r);
 	requester_publish(qp, r);
@@ -347,7 +347,9 @@ void requester_proceed(struct urxe_qp *qp)
 	struct wire_requester *r = qp->wire;
 	uint64_t now, last_poll;
 
+	budget_begin_send(r);
 	requester_send_more(qp, r);
+	budget_end_send(qp, r);
 	requester_publish(qp, r);
 	if (!qp->in_flight)
 		return;

@@ -65,7 +65,7 @@ struct wire_requester {
 	uint64_t answered_at;
 	bool silent;
 	bool waits_room; /* is counted in ctx->read_waiting ... */
-	bool refused; /* ... and finds no room in this call of progress() */
+	bool refused; /* ... and found no room since budget_begin_send() */
 	struct early early; /* responses behind one that is missing */
 	/*
 	 * The gaps between them, up to gaps_end, are requested again, those

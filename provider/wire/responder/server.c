@@ -20,7 +20,7 @@
  *  - A packet that is invalid, or that no QP accepts, is counted and dropped.
  *  - A QP is destroyed or connected anew, or its process dies.  The cached
  *    connection is checked at each use and dropped; entries that are not used
- *    are dropped when the server is idle (server_check_cached()).
+ *    are dropped now and then (server_check_cached()).
  *  - This process is stopped and replaced as the socket owner.
  *    owner_slot_enter() then fails, and the packet is dropped (owner_slot.h).
  *  - server_make() fails: no memory, no free owner slot, or the UDP port is

@@ -110,7 +110,7 @@ void server_free(struct wire_server *s);
 /* After a fork: close the sockets, which are the parent's. */
 void server_disown(struct wire_server *s);
 /*
- * Periodic work when idle: drop cached QPs that are destroyed or whose
+ * Periodic work: drop cached QPs that are destroyed or whose
  * process is dead, and contexts that are closed or dead, remove multicast
  * memberships of dead processes, retry failed joins.
  */

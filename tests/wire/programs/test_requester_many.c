@@ -49,8 +49,7 @@ static void close_qps(void)
 	close_peer();
 }
 
-/* Post a READ to each QP. */
-static void read_all(void)
+static void read_on(uint32_t i)
 {
 	struct ibv_sge sge = node_sge(&n, 0, BYTES);
 	struct ibv_send_wr wr = {
@@ -61,8 +60,16 @@ static void read_all(void)
 		.wr.rdma = { .remote_addr = ADDR, .rkey = RKEY },
 	};
 
-	for (wr.wr_id = 0; wr.wr_id < QPS; wr.wr_id++)
-		ck_assert_int_eq(post_wr(qp[wr.wr_id], &wr), 0);
+	ck_assert_int_eq(post_wr(qp[i], &wr), 0);
+}
+
+/* Post a READ to each of the first `to` QPs. */
+static void read_all(uint32_t to)
+{
+	uint32_t i;
+
+	for (i = 0; i < to; i++)
+		read_on(i);
 }
 
 static uint32_t complete(void)
@@ -86,6 +93,12 @@ static struct asked asked[ASKED];
 static uint32_t first_asked, end_asked;
 /* the READs of each QP that were requested, a bit for each */
 static uint32_t seen[QPS];
+
+/* Return the number of the READ, among those of its QP. */
+static uint32_t read_of(const struct asked *a)
+{
+	return a->psn % PSNS / PACKETS;
+}
 
 /* Receive the next request, or return false if there is none now. */
 static bool take_request(struct asked *a)
@@ -135,13 +148,13 @@ START_TEST(turns)
 
 	open_qps();
 	for (i = 0; i < READS; i++)
-		read_all();
+		read_all(QPS);
 	while (done < READS * QPS) {
 		while (take_request(a = &asked[end_asked % ASKED])) {
 			ck_assert_uint_lt(end_asked++ - first_asked, ASKED);
 			i = a->psn / PSNS;
 			firsts += !seen[i];
-			seen[i] |= 1u << a->psn % PSNS / PACKETS;
+			seen[i] |= 1u << read_of(a);
 			n = (uint32_t)__builtin_popcount(seen[i]);
 			if (n > most && firsts < QPS)
 				most = n;
@@ -164,11 +177,65 @@ START_TEST(silent)
 	struct asked a;
 
 	open_qps();
-	read_all();
+	read_all(QPS);
 	while (done < QPS - silent) {
 		if (take_request(&a) && a.psn / PSNS >= silent)
 			answer_request(&a);
 		done += complete();
+	}
+	close_qps();
+}
+END_TEST
+
+/* Answer requests until that many READs are complete. */
+static void answer_until(uint32_t done, uint32_t all)
+{
+	struct asked a;
+
+	while (done < all) {
+		if (take_request(&a))
+			answer_request(&a);
+		done += complete();
+	}
+}
+
+/*
+ * A QP that waits may get room, and its READ be completed, while the program
+ * does not poll.  Then the others do not wait for it.
+ */
+START_TEST(completed_meanwhile)
+{
+	const uint32_t fit = 48, last = fit - 1; /* READs in the budget */
+	struct asked first[QPS], a;
+	uint32_t round, of, i, done;
+
+	open_qps();
+	for (round = 0; round < 10; round++) {
+		read_all(fit);
+		memset(first, 0, sizeof(first));
+		for (i = 0; i < fit;) {
+			if (!take_request(&a))
+				continue;
+			of = a.psn / PSNS;
+			if (first[of].packets ||
+			    read_of(&a) != (of == last ? 2 : 1) * round)
+				continue; /* it is repeated */
+			first[of] = a;
+			i++;
+		}
+		read_on(last);
+		done = complete();
+		answer_request(&first[last]);
+		while (!take_request(&a) || a.psn / PSNS != last ||
+		       read_of(&a) != 2 * round + 1)
+			;
+		answer_request(&a);
+		sleep_ms(3);
+		for (i = 0; i < last; i++)
+			answer_request(&first[i]);
+		answer_until(done, fit + 1);
+		read_on(fit);
+		answer_until(0, 1);
 	}
 	close_qps();
 }
@@ -180,5 +247,6 @@ int main(void)
 
 	add(s, turns);
 	add(s, silent);
+	add(s, completed_meanwhile);
 	return run(s);
 }
