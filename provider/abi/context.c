@@ -85,7 +85,7 @@ void context_before_fork(void)
 static void context_free_cq_lock(struct urxe_cq *cq)
 {
 	gate_init(&cq->gate);
-	cq->sweepers = 0;
+	cq->service_sweeps = false;
 	if (cq_in_batch(cq))
 		return;
 	mutex_init(&cq->lock);

@@ -39,8 +39,8 @@
  * the port.
  */
 #define BIND_FAILURES_MAX 20
-/* Busy rounds of the own socket between two polls of all of them. */
-#define POLL_ROUNDS 16
+/* Busy rounds of the own socket between two calls of socket_owner_busy(). */
+#define BUSY_ROUNDS 16
 
 /*
  * Receiving by pollers, see socket_owner.h.  The thread takes a poller for
@@ -357,9 +357,20 @@ static bool socket_owner_receive(struct socket_owner *h, bool napped)
 	return did;
 }
 
+/* Check what is cached, once in IDLE_NS.  The lock is held. */
+static void socket_owner_check(struct socket_owner *h)
+{
+	const uint64_t now = clock_now();
+
+	if (now - h->checked_at < IDLE_NS)
+		return;
+	h->checked_at = now;
+	server_check_cached(h->server);
+}
+
 /*
- * Sleep until a socket of fds is readable or the bell rings, for at most @ns.
- * Check the cached QPs once in IDLE_NS.
+ * Sleep until a socket of fds is readable or the bell rings, for at most @ns,
+ * and check what is cached.
  */
 static void socket_owner_sleep(struct socket_owner *h, struct pollfd *fds,
 			       uint64_t ns)
@@ -367,19 +378,14 @@ static void socket_owner_sleep(struct socket_owner *h, struct pollfd *fds,
 	const struct timespec time = { .tv_sec = ns / IDLE_NS,
 				       .tv_nsec = ns % IDLE_NS };
 	struct wire_server *s = h->server;
-	uint64_t now;
 	int n;
 
 	groups_poll(&s->groups, fds + 2);
 	n = ppoll(fds, 2 + s->groups.n, &time, NULL);
-	now = clock_now();
 	pthread_mutex_lock(&h->lock);
 	if (n > 0)
 		server_run_groups(s, fds + 2);
-	if (now - h->checked_at >= IDLE_NS) {
-		h->checked_at = now;
-		server_check_cached(s);
-	}
+	socket_owner_check(h);
 	pthread_mutex_unlock(&h->lock);
 }
 
@@ -423,6 +429,19 @@ static bool socket_owner_spin(struct socket_owner *h)
 	return false;
 }
 
+/* Now and then while the own socket is busy: poll those of groups, and check.
+ */
+static void socket_owner_busy(struct socket_owner *h, struct pollfd *fds)
+{
+	if (h->server->groups.n) {
+		socket_owner_sleep(h, fds, 0);
+		return;
+	}
+	pthread_mutex_lock(&h->lock);
+	socket_owner_check(h);
+	pthread_mutex_unlock(&h->lock);
+}
+
 static void socket_owner_serve(struct socket_owner *h)
 {
 	struct wire_server *s = h->server;
@@ -439,8 +458,8 @@ static void socket_owner_serve(struct socket_owner *h)
 		napped = socket_owner_nap(h, fds);
 		if (!socket_owner_receive(h, napped) && !socket_owner_spin(h))
 			socket_owner_sleep(h, fds, IDLE_NS);
-		else if (++rounds % POLL_ROUNDS == 0)
-			socket_owner_sleep(h, fds, 0);
+		else if (++rounds % BUSY_ROUNDS == 0)
+			socket_owner_busy(h, fds);
 	}
 }
 

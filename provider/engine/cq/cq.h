@@ -231,12 +231,12 @@ struct urxe_cq {
 	_Atomic uint32_t stalled; /* send QPs to make progress on */
 	struct urxe_qp *send_qps, *recv_qps; /* under ctx->lock */
 	/*
-	 * Sweeps of send_qps (exec/retry.c): service threads in one, under
-	 * ctx->lock; number of sweeps
+	 * Sweeps of send_qps (exec/retry.c): the service thread is in one,
+	 * under ctx->lock; number of sweeps; a QP that the last one has
+	 * visited waits for its turn
 	 */
-	unsigned int sweepers;
+	bool service_sweeps;
 	_Atomic uint32_t sweep;
-	/* a QP that the sweep has visited waits for its turn */
 	_Atomic bool waits_turn;
 	/* thread between ibv_start_poll and ibv_end_poll, or 0 */
 	_Atomic pthread_t batch_thread;

@@ -177,7 +177,8 @@ static uint64_t retry_sweep(struct urxe_cq *cq, uint64_t now)
 	uint64_t next = UINT64_MAX, at;
 	struct urxe_qp *qp;
 
-	cq->sweepers += service;
+	if (service)
+		cq->service_sweeps = true;
 	store_relaxed(&cq->sweep, load_relaxed(&cq->sweep) + 1);
 	store_relaxed(&cq->waits_turn, false);
 	for (qp = cq->send_qps; qp; qp = qp->scq_next) {
@@ -191,8 +192,9 @@ static uint64_t retry_sweep(struct urxe_cq *cq, uint64_t now)
 		if (at < next)
 			next = at;
 	}
-	cq->sweepers -= service;
-	if (!cq->sweepers && load_relaxed(&cq->waits_turn))
+	if (service)
+		cq->service_sweeps = false;
+	if (!cq->service_sweeps && load_relaxed(&cq->waits_turn))
 		retry_rotate(cq);
 	return next;
 }
