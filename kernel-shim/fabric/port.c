@@ -250,10 +250,11 @@ static void switch_port_begin(struct urxe_dev *dev,
 			      const struct urxe_link_end *e)
 {
 	const uint32_t s = (uint32_t)e->node - URXE_MAX_HCA;
-	struct urxe_switch *sw = &dev->sw[s];
+	struct urxe_switch *sw;
 
 	if (s >= dev_switches(dev) || e->port > URXE_SWITCH_PORTS)
 		return;
+	sw = &dev->sw[s];
 	store_seq_cst(&sw->state[e->port],
 		      dev->sm_external ? URXE_PORT_INIT : URXE_PORT_ACTIVE);
 	store_relaxed(&sw->changed, 1);
