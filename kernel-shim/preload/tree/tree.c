@@ -125,11 +125,26 @@ static int tree_move(int dirfd, const char *tmp, const char *path)
 	return ret;
 }
 
+/* Create a hard link @path to @to, with parent directories. */
+static int tree_link_new(int dirfd, const char *path, const char *to)
+{
+	int ret = linkat(dirfd, to, dirfd, path, 0) ? -errno : 0;
+
+	if (ret != -ENOENT)
+		return ret;
+	ret = dir_make_parents(dirfd, path);
+	if (!ret && linkat(dirfd, to, dirfd, path, 0))
+		ret = -errno;
+	return ret;
+}
+
 int tree_link(int dirfd, const char *path, const char *to)
 {
 	char tmp[48];
-	int ret;
+	int ret = tree_link_new(dirfd, path, to);
 
+	if (ret != -EEXIST)
+		return ret;
 	tree_own_name(tmp, ".put.");
 	unlinkat(dirfd, tmp, 0);
 	if (linkat(dirfd, to, dirfd, tmp, 0))
@@ -148,12 +163,14 @@ int tree_put(int dirfd, const char *path, const char *text, mode_t mode)
 int tree_put_bytes(int dirfd, const char *path, const void *data, size_t len,
 		   mode_t mode)
 {
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
 	char tmp[48];
 	int fd, ret = 0;
 
 	tree_own_name(tmp, ".put.");
-	unlinkat(dirfd, tmp, 0);
-	fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	fd = openat(dirfd, tmp, flags, 0600);
+	if (fd < 0 && errno == EEXIST && !unlinkat(dirfd, tmp, 0))
+		fd = openat(dirfd, tmp, flags, 0600);
 	if (fd < 0)
 		return -errno;
 	if (write(fd, data, len) != (ssize_t)len || fchmod(fd, mode & 07777))
