@@ -339,8 +339,12 @@ void host_connect(int i)
 	q->under_way = 0;
 	q->unsure = q->unknown_early = false;
 	q->n_early = 0;
-	q->sent_high = q->acked = q->answered = FIRST_PSN;
-	memset(q->data, 0, sizeof(q->data));
+	q->sent_high = q->answered = FIRST_PSN;
+	/* a response that is still on its way may answer the new connection */
+	if (net_is_empty()) {
+		q->acked = FIRST_PSN;
+		memset(q->data, 0, sizeof(q->data));
+	}
 	to_init(q);
 	to_rtr(q, i);
 	if (i != QP_RTR && i != QP_XRC)
