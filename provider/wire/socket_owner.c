@@ -44,23 +44,25 @@
 
 /*
  * Receiving by pollers, see socket_owner.h.  The thread takes a poller for
- * active for RECENT_NS after it has received, and naps meanwhile, each time
- * twice as long.
+ * active for RECENT_NS after its last try to receive, or YIELD_NS if it yields
+ * since, and naps meanwhile, each time twice as long.  A thread that leaves
+ * idle_yield() by longjmp(3) seems to yield for ever: hence YIELD_NS.
  */
-#define RECENT_NS 100000u
+#define RECENT_NS 200000u
+#define YIELD_NS 1000000u
 #define NAP_MIN_NS 50000
 #define NAP_MAX_NS 1000000
 /* Packets of a batch that is better received by the thread, in parallel. */
 #define BULK 8u
 /*
  * A late nap is one during which packets waited, because the poller had
- * stopped.  Each one adds LATE_COST, a nap that is not late subtracts NAP_GAIN,
- * a batch that a poller receives subtracts 1, and at LATE_LIMIT pollers are
- * suspended.
+ * stopped.  Each one adds the time since the last try, in ns, and at LATE_LIMIT
+ * pollers are suspended.  What receiving by pollers saves is subtracted:
+ * WAKE_NS, a wake-up of the thread, for each batch that a poller receives and
+ * for each nap.
  */
-#define LATE_COST 64u
-#define LATE_LIMIT 128u
-#define NAP_GAIN 8u
+#define WAKE_NS 20000u
+#define LATE_LIMIT (128 * WAKE_NS)
 /* How long; four times as long if the last time was recent. */
 #define SUSPEND_MIN_NS 10000000ull
 #define SUSPEND_MAX_NS 1000000000ull
@@ -92,11 +94,12 @@ struct socket_owner {
 	pthread_mutex_t lock; /* of the server: the thread and pollers */
 	struct wire_server *server;
 	struct completer completer;
-	_Atomic uint64_t polled_at; /* time of the last poll that received */
+	_Atomic uint64_t polled_at; /* time of a poller's last try to receive */
+	_Atomic uint32_t yielding; /* pollers that yield before the next try */
 	_Atomic uint64_t suspended_until; /* no poller receives before */
 	uint64_t suspension; /* the last one, ns */
 	/* protected by `lock` */
-	unsigned int late; /* score of late naps */
+	uint64_t late; /* see LATE_LIMIT, ns */
 	unsigned int follows; /* score of responses followed by a WRITE */
 	uint64_t answered_at; /* time of a response that none has followed */
 	/* of the thread only: score of attempts to spin */
@@ -238,14 +241,16 @@ static void pollers_suspend(struct socket_owner *h, uint64_t now)
 	store_relaxed(&h->suspended_until, now + h->suspension);
 }
 
-static void late_subtract(struct socket_owner *h, unsigned int n)
+static void late_subtract(struct socket_owner *h, uint64_t ns)
 {
-	h->late -= h->late < n ? h->late : n;
+	h->late -= h->late < ns ? h->late : ns;
 }
 
 static bool poller_is_active(struct socket_owner *h)
 {
-	return clock_now() - load_relaxed(&h->polled_at) < RECENT_NS;
+	const uint64_t ns = clock_now() - load_relaxed(&h->polled_at);
+
+	return ns < (load_relaxed(&h->yielding) ? YIELD_NS : RECENT_NS);
 }
 
 /* Adjust the score, after a batch. */
@@ -285,7 +290,7 @@ static bool poller_receive(struct socket_owner *h, uint64_t now,
 	did = socket_owner_run(h);
 	if (!did)
 		return false;
-	late_subtract(h, 1);
+	late_subtract(h, WAKE_NS);
 	if (h->server->batch > BULK)
 		pollers_suspend(h, now);
 	else if (h->answered_at && h->follows >= FOLLOWS_MIN)
@@ -313,11 +318,19 @@ static bool poller_try(struct socket_owner *h, bool *did, uint64_t *until)
 	return owns;
 }
 
+/* Yield, and tell the thread that another try follows. */
+static void poller_yield(struct socket_owner *h)
+{
+	fetch_add_relaxed(&h->yielding, 1);
+	idle_yield();
+	fetch_sub_relaxed(&h->yielding, 1);
+}
+
 /*
  * ctx->poller_waits: receive a batch, if the thread does not.  If a WRITE is
- * likely to follow, wait for it.
+ * likely to follow, wait for it.  If there was no batch, yield.
  */
-static bool socket_owner_poll(struct urxe_context *ctx)
+static void socket_owner_poll(struct urxe_context *ctx)
 {
 	struct socket_owner *h = ctx->socket_owner;
 	const int saved = errno;
@@ -330,14 +343,14 @@ static bool socket_owner_poll(struct urxe_context *ctx)
 	read = poller_try(h, &did, &until);
 	if (unlikely(until)) {
 		do
-			idle_yield();
+			poller_yield(h);
 		while (poller_try(h, &did, &until) && !did &&
 		       clock_now() < until);
-		did = true;
+	} else if (read && !did) {
+		poller_yield(h);
 	}
 	pthread_setcancelstate(state, NULL);
 	errno = saved;
-	return read && !did;
 }
 
 /* Receive a batch, after a nap or not.  Return false if there was none. */
@@ -348,7 +361,7 @@ static bool socket_owner_receive(struct socket_owner *h, bool napped)
 	pthread_mutex_lock(&h->lock);
 	did = socket_owner_run(h);
 	if (did && napped)
-		h->late += LATE_COST;
+		h->late += clock_now() - load_relaxed(&h->polled_at);
 	if (h->late >= LATE_LIMIT) {
 		h->late = 0;
 		pollers_suspend(h, clock_now());
@@ -400,7 +413,7 @@ static bool socket_owner_nap(struct socket_owner *h, struct pollfd *fds)
 	     ns = 2 * ns < NAP_MAX_NS ? 2 * ns : NAP_MAX_NS) {
 		socket_owner_sleep(h, fds, ns);
 		pthread_mutex_lock(&h->lock);
-		late_subtract(h, NAP_GAIN);
+		late_subtract(h, WAKE_NS);
 		pthread_mutex_unlock(&h->lock);
 	}
 	fds[0].fd = h->server->in.fd;

@@ -26,15 +26,17 @@
  * empty therefore receives a batch itself (ctx->poller_waits), unless another
  * thread does: a mutex protects the server, and pollers only try it.  Meanwhile
  * the thread does not wait for the socket, but naps, 50 us to 1 ms, until the
- * last such poll is 100 us old.  So when a program that has polled for long
- * stops, a packet waits for the thread at most 1.1 ms.
+ * last such poll is 200 us old and no poller yields.  So when a program that
+ * has polled for long stops, a packet waits for the thread at most 1.2 ms.  A
+ * poller that yields will poll again, but on a busy CPU only when others have
+ * run: it counts as polling, for 1 ms at most.
  *
  * That is wrong for a program that polls a CQ now and then but waits for
  * something else, and for bulk traffic, where a poller and the thread should
  * work in parallel.  If a batch is large, pollers do not receive for 10 ms, and
- * for longer if that is soon repeated, up to 1 s.  The same happens if naps end
- * with packets waiting and pollers receive few batches in between.  If they
- * receive many, they poll most of the time, and were preempted.
+ * for longer if that is soon repeated, up to 1 s.  The same happens if packets
+ * wait for the ends of naps longer than pollers save by the batches that they
+ * receive in between.
  *
  * A program that waits for bytes in memory (ib_write_lat) often polls its CQ
  * before, until its own WR is completed.  The WRITE that it waits for arrives

@@ -35,9 +35,9 @@ struct urxe_context {
 	_Atomic bool receives;
 	/*
 	 * Called by a poller whose CQ stays empty, without locks, to look for
-	 * work elsewhere; true: there was none.  NULL: not called
+	 * work elsewhere, and to yield if there is none.  NULL: not called
 	 */
-	bool (*_Atomic poller_waits)(struct urxe_context *ctx);
+	void (*_Atomic poller_waits)(struct urxe_context *ctx);
 	struct urxe_service *_Atomic service; /* NULL until it is needed */
 	/* a round of it: round_run(); set by context_open() */
 	uint64_t (*round)(struct urxe_context *ctx, uint64_t *life, bool woken);

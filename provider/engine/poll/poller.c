@@ -578,19 +578,24 @@ poll_ready(struct urxe_cq *cq, int n, struct ibv_wc *wc,
 	return poll_leave(cq, got);
 }
 
+void poll_elsewhere(struct urxe_cq *cq)
+{
+	void (*waits)(struct urxe_context *) =
+		load_acquire(&cq->ctx->poller_waits);
+
+	if (unlikely(waits) && load_relaxed(&cq->empty))
+		waits(cq->ctx);
+}
+
 void poll_waits(struct urxe_cq *cq)
 {
-	bool (*waits)(struct urxe_context *) =
-		load_acquire(&cq->ctx->poller_waits);
 	const uint32_t empty = load_relaxed(&cq->empty);
 
 	store_relaxed(&cq->closely, true);
-	if ((likely(!waits) || !empty || !waits(cq->ctx)) && empty < IDLE_POLLS)
+	if (empty < IDLE_POLLS)
 		return;
-	if (empty >= IDLE_POLLS) {
-		store_relaxed(&cq->empty, 0);
-		rq_recover_waiting(cq->ctx);
-	}
+	store_relaxed(&cq->empty, 0);
+	rq_recover_waiting(cq->ctx);
 	idle_yield();
 }
 
