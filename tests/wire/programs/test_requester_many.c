@@ -6,6 +6,8 @@
  */
 #define _GNU_SOURCE
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "requester.h"
@@ -169,6 +171,36 @@ START_TEST(turns)
 }
 END_TEST
 
+static atomic_uint polled;
+
+static void *poll_all(void *arg)
+{
+	while (atomic_load(&polled) < READS * QPS)
+		atomic_fetch_add(&polled, complete());
+	return arg;
+}
+
+/* Several threads poll the CQ: each QP still gets its turns. */
+START_TEST(several_pollers)
+{
+	pthread_t thread[3];
+	struct asked a;
+	uint32_t i;
+
+	open_qps();
+	for (i = 0; i < READS; i++)
+		read_all(QPS);
+	for (i = 0; i < 3; i++)
+		ck_ok(pthread_create(&thread[i], NULL, poll_all, NULL));
+	while (atomic_load(&polled) < READS * QPS)
+		if (take_request(&a))
+			answer_request(&a);
+	for (i = 0; i < 3; i++)
+		ck_ok(pthread_join(thread[i], NULL));
+	close_qps();
+}
+END_TEST
+
 /* QPs whose requests are not answered do not stop the others for long. */
 START_TEST(silent)
 {
@@ -246,6 +278,7 @@ int main(void)
 	Suite *s = suite("wire-requester-many");
 
 	add(s, turns);
+	add(s, several_pollers);
 	add(s, silent);
 	add(s, completed_meanwhile);
 	return run(s);
