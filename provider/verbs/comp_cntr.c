@@ -193,7 +193,7 @@ static void cntr_progress(struct urxe_vcntr *cntr)
 	store_relaxed(&cntr->same, same);
 	if (same >= IDLE_POLLS) {
 		store_relaxed(&cntr->same, 0);
-		idle_yield();
+		idle_yield(IDLE_POLLS);
 	}
 	/* progress the QPs as a poller does */
 	retry_all(to_uctx(cntr->context));

@@ -232,6 +232,8 @@ static void pollers_suspend(struct socket_owner *h, uint64_t now)
 {
 	const uint64_t before = load_relaxed(&h->suspended_until);
 
+	if (now < before)
+		return;
 	if (now - before > 10 * h->suspension)
 		h->suspension = SUSPEND_MIN_NS;
 	else if (h->suspension < SUSPEND_MAX_NS / 4)
@@ -246,11 +248,17 @@ static void late_subtract(struct socket_owner *h, uint64_t ns)
 	h->late -= h->late < ns ? h->late : ns;
 }
 
-static bool poller_is_active(struct socket_owner *h)
+static bool pollers_are_suspended(const struct socket_owner *h, uint64_t now)
 {
-	const uint64_t ns = clock_now() - load_relaxed(&h->polled_at);
+	return now < load_relaxed(&h->suspended_until);
+}
 
-	return ns < (load_relaxed(&h->yielding) ? YIELD_NS : RECENT_NS);
+static bool poller_is_active(const struct socket_owner *h)
+{
+	const uint64_t at = load_relaxed(&h->polled_at), now = clock_now();
+
+	return !pollers_are_suspended(h, now) &&
+	       now - at < (load_relaxed(&h->yielding) ? YIELD_NS : RECENT_NS);
 }
 
 /* Adjust the score, after a batch. */
@@ -308,8 +316,7 @@ static bool poller_try(struct socket_owner *h, bool *did, uint64_t *until)
 	bool owns;
 
 	*did = false;
-	if (now < load_relaxed(&h->suspended_until) ||
-	    pthread_mutex_trylock(&h->lock))
+	if (pollers_are_suspended(h, now) || pthread_mutex_trylock(&h->lock))
 		return false;
 	owns = h->server && owner_slot_is_current(&h->server->owner_slot);
 	if (owns)
@@ -319,10 +326,10 @@ static bool poller_try(struct socket_owner *h, bool *did, uint64_t *until)
 }
 
 /* Yield, and tell the thread that another try follows. */
-static void poller_yield(struct socket_owner *h)
+static void poller_yield(struct socket_owner *h, uint32_t polls)
 {
 	fetch_add_relaxed(&h->yielding, 1);
-	idle_yield();
+	idle_yield(polls);
 	fetch_sub_relaxed(&h->yielding, 1);
 }
 
@@ -330,7 +337,7 @@ static void poller_yield(struct socket_owner *h)
  * ctx->poller_waits: receive a batch, if the thread does not.  If a WRITE is
  * likely to follow, wait for it.  If there was no batch, yield.
  */
-static void socket_owner_poll(struct urxe_context *ctx)
+static bool socket_owner_poll(struct urxe_context *ctx, uint32_t polls)
 {
 	struct socket_owner *h = ctx->socket_owner;
 	const int saved = errno;
@@ -343,14 +350,29 @@ static void socket_owner_poll(struct urxe_context *ctx)
 	read = poller_try(h, &did, &until);
 	if (unlikely(until)) {
 		do
-			poller_yield(h);
+			poller_yield(h, IDLE_POLLS);
 		while (poller_try(h, &did, &until) && !did &&
 		       clock_now() < until);
 	} else if (read && !did) {
-		poller_yield(h);
+		poller_yield(h, polls);
 	}
 	pthread_setcancelstate(state, NULL);
 	errno = saved;
+	return read && !did;
+}
+
+/* Packets waited for the end of a nap.  The lock is held. */
+static void late_add(struct socket_owner *h)
+{
+	const uint64_t now = clock_now();
+
+	if (pollers_are_suspended(h, now))
+		return;
+	h->late += now - load_relaxed(&h->polled_at);
+	if (h->late < LATE_LIMIT)
+		return;
+	h->late = 0;
+	pollers_suspend(h, now);
 }
 
 /* Receive a batch, after a nap or not.  Return false if there was none. */
@@ -361,11 +383,7 @@ static bool socket_owner_receive(struct socket_owner *h, bool napped)
 	pthread_mutex_lock(&h->lock);
 	did = socket_owner_run(h);
 	if (did && napped)
-		h->late += clock_now() - load_relaxed(&h->polled_at);
-	if (h->late >= LATE_LIMIT) {
-		h->late = 0;
-		pollers_suspend(h, clock_now());
-	}
+		late_add(h);
 	pthread_mutex_unlock(&h->lock);
 	return did;
 }
@@ -442,8 +460,7 @@ static bool socket_owner_spin(struct socket_owner *h)
 	return false;
 }
 
-/* Now and then while the own socket is busy: poll those of groups, and check.
- */
+/* While the own socket is busy: poll those of groups, and check. */
 static void socket_owner_busy(struct socket_owner *h, struct pollfd *fds)
 {
 	if (h->server->groups.n) {

@@ -109,47 +109,39 @@ void tree_own_name(char name[48], const char *what)
 		 (unsigned long)pthread_self());
 }
 
-/*
- * Rename @tmp to @path, which is replaced.  Create parent directories if
- * necessary.
- */
-static int tree_move(int dirfd, const char *tmp, const char *path)
+/* Rename @from to @to, which is replaced, or link it, if @to does not exist. */
+static int tree_name(int dirfd, const char *from, const char *to, bool link)
 {
-	int ret = renameat(dirfd, tmp, dirfd, path) ? -errno : 0;
+	const int err = link ? linkat(dirfd, from, dirfd, to, 0) :
+			       renameat(dirfd, from, dirfd, to);
 
-	if (ret != -ENOENT)
-		return ret;
-	ret = dir_make_parents(dirfd, path);
-	if (!ret && renameat(dirfd, tmp, dirfd, path))
-		ret = -errno;
-	return ret;
+	return err ? -errno : 0;
 }
 
-/* Create a hard link @path to @to, with parent directories. */
-static int tree_link_new(int dirfd, const char *path, const char *to)
+/* The same.  Create parent directories if necessary. */
+static int tree_place(int dirfd, const char *from, const char *to, bool link)
 {
-	int ret = linkat(dirfd, to, dirfd, path, 0) ? -errno : 0;
+	int ret = tree_name(dirfd, from, to, link);
 
 	if (ret != -ENOENT)
 		return ret;
-	ret = dir_make_parents(dirfd, path);
-	if (!ret && linkat(dirfd, to, dirfd, path, 0))
-		ret = -errno;
-	return ret;
+	ret = dir_make_parents(dirfd, to);
+	return ret ? ret : tree_name(dirfd, from, to, link);
 }
 
 int tree_link(int dirfd, const char *path, const char *to)
 {
 	char tmp[48];
-	int ret = tree_link_new(dirfd, path, to);
+	int ret = tree_place(dirfd, to, path, true);
 
 	if (ret != -EEXIST)
 		return ret;
 	tree_own_name(tmp, ".put.");
 	unlinkat(dirfd, tmp, 0);
-	if (linkat(dirfd, to, dirfd, tmp, 0))
-		return -errno;
-	ret = tree_move(dirfd, tmp, path);
+	ret = tree_name(dirfd, to, tmp, true);
+	if (ret)
+		return ret;
+	ret = tree_place(dirfd, tmp, path, false);
 	/* rename(2) does nothing if both names are the same file */
 	unlinkat(dirfd, tmp, 0);
 	return ret;
@@ -177,7 +169,7 @@ int tree_put_bytes(int dirfd, const char *path, const void *data, size_t len,
 		ret = errno ? -errno : -ENOSPC;
 	close(fd);
 	if (!ret)
-		ret = tree_move(dirfd, tmp, path);
+		ret = tree_place(dirfd, tmp, path, false);
 	return ret;
 }
 

@@ -35,9 +35,10 @@ struct urxe_context {
 	_Atomic bool receives;
 	/*
 	 * Called by a poller whose CQ stays empty, without locks, to look for
-	 * work elsewhere, and to yield if there is none.  NULL: not called
+	 * work elsewhere, after that many polls; it yields if there is none,
+	 * and then returns true.  NULL: not called
 	 */
-	void (*_Atomic poller_waits)(struct urxe_context *ctx);
+	bool (*_Atomic poller_waits)(struct urxe_context *ctx, uint32_t polls);
 	struct urxe_service *_Atomic service; /* NULL until it is needed */
 	/* a round of it: round_run(); set by context_open() */
 	uint64_t (*round)(struct urxe_context *ctx, uint64_t *life, bool woken);

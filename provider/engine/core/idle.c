@@ -3,8 +3,9 @@
  * Yielding of threads that poll an empty CQ; idle.h has the policy.
  *
  * Polls of a CQ (poll_waits()) and reads of a completion counter call
- * idle_yield() after IDLE_POLLS of them in a row found nothing new.  The
- * caller holds no lock.  Each thread has its own state.
+ * idle_yield() after IDLE_POLLS of them in a row found nothing new, and after
+ * fewer if the wire has no packet either.  The caller holds no lock.  Each
+ * thread has its own state.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -51,10 +52,10 @@ static uint64_t next_pause(uint64_t took)
 	return twice < IDLE_ALONE_MAX_NS ? twice : IDLE_ALONE_MAX_NS;
 }
 
-void idle_yield(void)
+void idle_yield(uint32_t polls)
 {
 	const uint64_t now = clock_now();
-	const bool waits = now - self.last < IDLE_POLLS * IDLE_POLL_NS;
+	const bool waits = now - self.last < polls * IDLE_POLL_NS;
 
 	self.last = now;
 	if (!waits || now < self.until)

@@ -22,6 +22,8 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 #define IDLE_POLLS 256
 #define IDLE_POLL_NS 5000
 #define IDLE_ALONE_MIN_NS 2500
@@ -30,8 +32,7 @@
 #define IDLE_SHARE 8
 
 /*
- * Yield if that is useful.  Called after IDLE_POLLS empty polls, or when a
- * poller has received nothing from the wire, without any lock; the caller polls
- * again afterwards.
+ * Yield if that is useful.  Called without any lock, @polls empty polls after
+ * the last call; the caller polls again afterwards.
  */
-void idle_yield(void);
+void idle_yield(uint32_t polls);

@@ -578,25 +578,35 @@ poll_ready(struct urxe_cq *cq, int n, struct ibv_wc *wc,
 	return poll_leave(cq, got);
 }
 
-void poll_elsewhere(struct urxe_cq *cq)
+/* Look for work elsewhere.  Return true if the poller has yielded. */
+static bool poll_elsewhere(struct urxe_cq *cq, uint32_t polls)
 {
-	void (*waits)(struct urxe_context *) =
+	bool (*waits)(struct urxe_context *, uint32_t) =
 		load_acquire(&cq->ctx->poller_waits);
 
-	if (unlikely(waits) && load_relaxed(&cq->empty))
-		waits(cq->ctx);
+	return unlikely(waits) && waits(cq->ctx, polls);
 }
 
-void poll_waits(struct urxe_cq *cq)
+void poll_waits(struct urxe_cq *cq, uint32_t empty)
 {
-	const uint32_t empty = load_relaxed(&cq->empty);
+	const bool check = empty % POLL_CHECK_INTERVAL == 0;
+	const bool progress = poll_has_progress(cq);
+	bool yielded;
 
+	if (!check && !progress)
+		return;
+	yielded = empty &&
+		  poll_elsewhere(cq, progress ? POLL_ELSEWHERE_INTERVAL :
+						POLL_CHECK_INTERVAL);
+	if (!check)
+		return;
 	store_relaxed(&cq->closely, true);
 	if (empty < IDLE_POLLS)
 		return;
 	store_relaxed(&cq->empty, 0);
 	rq_recover_waiting(cq->ctx);
-	idle_yield();
+	if (!yielded)
+		idle_yield(IDLE_POLLS);
 }
 
 /*

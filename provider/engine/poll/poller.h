@@ -31,30 +31,28 @@ static inline void poll_progress(struct urxe_cq *cq)
 static_assert(IDLE_POLLS % POLL_CHECK_INTERVAL == 0,
 	      "IDLE_POLLS is a multiple");
 
-/* Request a check of that claim; yield if the poller is idle (idle.h). */
-void poll_waits(struct urxe_cq *cq);
-
 /*
  * Interval, in empty polls that make progress on QPs, between looks for work
- * elsewhere (ctx->poller_waits).  Such polls take longer than others.
+ * elsewhere (ctx->poller_waits).  Such polls take longer than others, for
+ * which the interval is POLL_CHECK_INTERVAL.
  */
-#define POLL_ELSEWHERE_INTERVAL 8
+#define POLL_ELSEWHERE_INTERVAL 8u
 static_assert(POLL_CHECK_INTERVAL % POLL_ELSEWHERE_INTERVAL == 0,
 	      "POLL_CHECK_INTERVAL is a multiple");
 
-/* Look for that work, unless the last poll was successful. */
-void poll_elsewhere(struct urxe_cq *cq);
+/*
+ * What is due at an empty poll: look for work elsewhere, request a check of
+ * that claim, yield if the poller is idle (idle.h).
+ */
+void poll_waits(struct urxe_cq *cq, uint32_t empty);
 
 /* Begin a poll.  A yield comes first, so that it does not delay a CQE. */
 static inline void poll_begin(struct urxe_cq *cq)
 {
 	const uint32_t empty = load_relaxed(&cq->empty);
 
-	if (unlikely(empty % POLL_ELSEWHERE_INTERVAL == 0)) {
-		poll_elsewhere(cq);
-		if (empty % POLL_CHECK_INTERVAL == 0)
-			poll_waits(cq);
-	}
+	if (unlikely(empty % POLL_ELSEWHERE_INTERVAL == 0))
+		poll_waits(cq, empty);
 	poll_progress(cq);
 }
 

@@ -382,6 +382,47 @@ START_TEST(dead_claimer)
 }
 END_TEST
 
+static uint32_t looks;
+
+static bool look(struct urxe_context *ctx, uint32_t polls)
+{
+	(void)ctx;
+	ck_assert_uint_le(polls, POLL_CHECK_INTERVAL);
+	looks++;
+	return true;
+}
+
+/*
+ * Return how often the CQ looks for work elsewhere in 64 empty polls by
+ * ibv_start_poll(), which begin so.
+ */
+static uint32_t looks_of(struct urxe_cq *cq)
+{
+	uint32_t i;
+
+	looks = 0;
+	for (i = 1; i <= 64; i++) {
+		store_relaxed(&cq->empty, i);
+		poll_begin(cq);
+	}
+	return looks;
+}
+
+/* Only polls that make progress look more often. */
+START_TEST(work_elsewhere)
+{
+	struct engine *e = engine_new();
+
+	store_release(&e->ctx->poller_waits, look);
+	ck_assert_uint_eq(looks_of(e->cq), 64 / POLL_CHECK_INTERVAL);
+	fetch_add_relaxed(&e->cq->stalled, 1);
+	ck_assert_uint_eq(looks_of(e->cq), 64 / POLL_ELSEWHERE_INTERVAL);
+	fetch_sub_relaxed(&e->cq->stalled, 1);
+	store_release(&e->ctx->poller_waits, NULL);
+	engine_free(e);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine");
@@ -396,5 +437,6 @@ int main(void)
 	add(s, flush);
 	add(s, two_processes);
 	add(s, dead_claimer);
+	add(s, work_elsewhere);
 	return run_suite(s);
 }

@@ -7,9 +7,9 @@
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "requester.h"
 #include "wire/psn.h"
 
@@ -171,12 +171,12 @@ START_TEST(turns)
 }
 END_TEST
 
-static atomic_uint polled;
+static _Atomic uint32_t polled;
 
 static void *poll_all(void *arg)
 {
-	while (atomic_load(&polled) < READS * QPS)
-		atomic_fetch_add(&polled, complete());
+	while (load_relaxed(&polled) < READS * QPS)
+		fetch_add_relaxed(&polled, complete());
 	return arg;
 }
 
@@ -192,7 +192,7 @@ START_TEST(several_pollers)
 		read_all(QPS);
 	for (i = 0; i < 3; i++)
 		ck_ok(pthread_create(&thread[i], NULL, poll_all, NULL));
-	while (atomic_load(&polled) < READS * QPS)
+	while (load_relaxed(&polled) < READS * QPS)
 		if (take_request(&a))
 			answer_request(&a);
 	for (i = 0; i < 3; i++)
