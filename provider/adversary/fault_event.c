@@ -406,12 +406,32 @@ static uint64_t fault_tick(uint64_t now)
 	}
 }
 
+/*
+ * Can all contexts have asynchronous events?  libibverbs creates the queue
+ * after it has opened the context.  The caller holds `lock`.
+ */
+static bool contexts_have_queues(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < CONTEXTS; i++)
+		if (timed.contexts[i] &&
+		    !load_acquire(&timed.contexts[i]->arena->async_fifo))
+			return false;
+	return true;
+}
+
 static void *fault_keep_time(void *arg)
 {
+	uint64_t now;
+
 	(void)arg;
 	pthread_mutex_lock(&timed.lock);
-	for (;;)
-		fault_wait(fault_tick(clock_now()));
+	for (;;) {
+		now = clock_now();
+		fault_wait(contexts_have_queues() ? fault_tick(now) :
+						    now + NS_PER_MS);
+	}
 	return NULL;
 }
 

@@ -1,14 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Fault injection: asynchronous events, port states and process faults */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 
 #include "faults.h"
 
 static struct duo d;
+static unsigned int ioctl_delay_ms;
+
+/* libibverbs calls this function, which calls the one of the preload library.
+ */
+int ioctl(int fd, unsigned long request, ...)
+{
+	int (*next)(int, unsigned long, ...) = dlsym(RTLD_NEXT, "ioctl");
+	va_list ap;
+	void *arg;
+
+	va_start(ap, request);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	usleep(ioctl_delay_ms * 1000);
+	return next(fd, request, arg);
+}
 
 static void open_duo(const char *rules, enum where where)
 {
@@ -264,6 +283,24 @@ static bool is_stopped(pid_t pid)
 	fclose(f);
 	return state == 'T';
 }
+
+/*
+ * An event that is due before libibverbs has created the context's queue of
+ * asynchronous events is not lost.
+ */
+START_TEST(event_due_before_queue)
+{
+	struct opts o = default_opts();
+	struct node n;
+
+	fault("port:ms=1:LID_CHANGE");
+	ioctl_delay_ms = 50;
+	node_open(&n, NULL, MEM_HEAP, &o);
+	ioctl_delay_ms = 0;
+	expect_event(n.ctx, IBV_EVENT_LID_CHANGE);
+	node_close(&n);
+}
+END_TEST
 
 /* Rules with ms= strike in the order of their times, not of their text. */
 START_TEST(ms_rules_in_order_of_time)
@@ -594,6 +631,7 @@ int main(void)
 	add(s, cq_err_breaks_all_qps);
 	add(s, port_down_for_ms);
 	add(s, port_event_after_ms);
+	add(s, event_due_before_queue);
 	add(s, ms_rules_in_order_of_time);
 	add(s, child_has_own_timers);
 	add(s, port_rules_apply_to_child);
