@@ -225,11 +225,12 @@ bool fabric_context_alive(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 static void context_close_qps(struct urxe_fabric *f, uint32_t slot,
 			      uint32_t gen)
 {
+	const uint32_t high = qp_slots(f->dev);
 	struct urxe_arena *a = NULL;
 	uint32_t i, s, g;
 	int fd = -1;
 
-	for (i = 0; i < URXE_MAX_QP; i++) {
+	for (i = 0; i < high; i++) {
 		uint64_t e = load_acquire(&f->dev->qp[i]);
 
 		if (!e || !qpn_lookup(f->dev, URXE_DIR_QPN(e), &s, &g) ||
@@ -288,6 +289,24 @@ static void context_close_xrcds(struct urxe_fabric *f, uint32_t slot)
 	}
 }
 
+/*
+ * Are QPs attached to groups, or has the context an XRCD open?  Without the
+ * lock: nothing is attached or opened for the context any more.
+ */
+static bool context_is_listed(const struct urxe_fabric *f, uint32_t slot)
+{
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_MCAST_GRP; i++)
+		if (load_relaxed(&f->dev->mcast[i].count))
+			return true;
+	for (i = 0; i < URXE_MAX_XRCD; i++)
+		if (load_relaxed(&f->dev->xrcd[i].used) &&
+		    bitmap_test(f->dev->xrcd[i].ctx, slot))
+			return true;
+	return false;
+}
+
 static int context_free_dms(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 {
 	int ret = 0;
@@ -315,6 +334,16 @@ static void context_free_objects(struct urxe_fabric *f, uint32_t slot)
 	}
 }
 
+static bool all_contexts_are_free(const struct urxe_fabric *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_CTX; i++)
+		if (load_relaxed(&f->dev->ctx[i].state) != URXE_CTX_FREE)
+			return false;
+	return true;
+}
+
 /*
  * Reset the device's counts if no context is left.  A process that died
  * between counting an object for the device and for its context leaves the
@@ -322,17 +351,14 @@ static void context_free_objects(struct urxe_fabric *f, uint32_t slot)
  */
 static void context_forget_counts(struct urxe_fabric *f)
 {
-	uint32_t i;
 	int o;
 
-	if (fabric_lock(f))
+	/* the check without the lock also makes that with it short */
+	if (!all_contexts_are_free(f) || fabric_lock(f))
 		return;
-	for (i = 0; i < URXE_MAX_CTX; i++)
-		if (load_relaxed(&f->dev->ctx[i].state) != URXE_CTX_FREE)
-			goto out;
-	for (o = 0; o < URXE_OBJ_COUNT; o++)
-		store_relaxed(&f->dev->used[o], 0);
-out:
+	if (all_contexts_are_free(f))
+		for (o = 0; o < URXE_OBJ_COUNT; o++)
+			store_relaxed(&f->dev->used[o], 0);
 	fabric_unlock(f);
 }
 
@@ -353,11 +379,13 @@ static bool context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	char name[32];
 
 	context_close_qps(f, slot, gen);
-	if (fabric_lock(f))
-		goto err_unclaim;
-	context_leave_mcast(f);
-	context_close_xrcds(f, slot);
-	fabric_unlock(f);
+	if (context_is_listed(f, slot)) {
+		if (fabric_lock(f))
+			goto err_unclaim;
+		context_leave_mcast(f);
+		context_close_xrcds(f, slot);
+		fabric_unlock(f);
+	}
 	if (context_free_dms(f, slot, gen) || fifo_remove_all(f, slot, gen))
 		goto err_unclaim;
 	context_free_objects(f, slot);

@@ -467,16 +467,17 @@ static int dm_slot_lock(struct urxe_fabric *f)
 	int ret, slot;
 
 	for (;;) {
-		ret = fabric_lock(f);
+		/* page faults occur here, not while the lock is held */
+		slot = dm_slot_find(f->dev);
+		ret = slot < 0 ? dm_slots_more(f) : fabric_lock(f);
 		if (ret)
 			return ret;
+		if (slot < 0)
+			continue;
 		slot = dm_slot_find(f->dev);
 		if (slot >= 0)
 			return slot;
 		fabric_unlock(f);
-		ret = dm_slots_more(f);
-		if (ret)
-			return ret;
 	}
 }
 

@@ -35,6 +35,9 @@ int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 	uint32_t i, n, from;
 	int ret;
 
+	/* The first page fault occurs here, not while the lock is held. */
+	from = load_relaxed(&dev->qp_low) % URXE_MAX_QP;
+	load_relaxed(&dev->qp[from]);
 	ret = fabric_lock(f);
 	if (ret)
 		return ret;

@@ -607,6 +607,18 @@ static inline bool hca_is_up(const struct urxe_hca *hca)
 	return load_acquire(&hca->port_state) == URXE_PORT_ACTIVE;
 }
 
+/*
+ * The entries of qp[] from here on were never used.  seq_cst, as is the load of
+ * an entry: a requester whose guard is not scanned looks the object up after
+ * this load (engine/run/quiesce.c).
+ */
+static inline uint32_t qp_slots(const struct urxe_dev *dev)
+{
+	uint32_t high = load_seq_cst(&dev->qp_high);
+
+	return high < URXE_MAX_QP ? high : URXE_MAX_QP;
+}
+
 static inline uint32_t dm_slots(const struct urxe_dev *dev)
 {
 	uint32_t high = load_acquire(&dev->dm_high);

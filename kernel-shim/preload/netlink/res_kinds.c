@@ -141,10 +141,10 @@ static uint32_t qp_number(const struct res_ctx *c, uint32_t i)
 
 static void qp_find(const struct res_ctx *c, uint64_t *map)
 {
-	const uint32_t high = load_acquire(&c->f->dev->qp_high);
+	const uint32_t high = qp_slots(c->f->dev);
 	uint32_t i;
 
-	for (i = 0; i < high && i < URXE_MAX_QP; i++)
+	for (i = 0; i < high; i++)
 		if (qp_number(c, i))
 			bitmap_set(map, i, 1);
 }

@@ -139,11 +139,11 @@ static void recover_find_stored(struct queue *q, const struct urxe_arena *a,
 static void recover_find_targets(struct urxe_context *ctx, struct queue *q)
 {
 	const struct urxe_dev *dev = ctx->fabric->dev;
-	uint32_t i, high = load_acquire(&dev->qp_high);
+	uint32_t i, high = qp_slots(dev);
 	struct urxe_peer *p;
 	uint64_t entry;
 
-	for (i = 0; i < high && i < URXE_MAX_QP; i++) {
+	for (i = 0; i < high; i++) {
 		entry = load_acquire(&dev->qp[i]);
 		p = entry ? peer_get(ctx->fabric, URXE_DIR_CTX(entry),
 				     URXE_DIR_GEN(entry)) :

@@ -97,17 +97,6 @@ static bool quiesce_load_wire_guard(struct busy *b, uint32_t i)
 	       guard_concerns(b->guard, b->own, b->object);
 }
 
-static uint32_t quiesce_high(const struct urxe_dev *dev)
-{
-	/*
-	 * seq_cst, as is the load of the entry: a requester whose guard is
-	 * not scanned looks the object up after this load
-	 */
-	uint32_t high = load_seq_cst(&dev->qp_high);
-
-	return high < URXE_MAX_QP ? high : URXE_MAX_QP;
-}
-
 static enum urxe_call_kind busy_call(const struct busy *b)
 {
 	switch (b->object->kind) {
@@ -220,7 +209,7 @@ static bool quiesce_until(struct urxe_fabric *f, struct urxe_arena *a,
 			  const struct guard_object *t, uint64_t until)
 {
 	struct busy b = { .f = f, .object = t, .until = until };
-	uint32_t i, high = quiesce_high(f->dev);
+	uint32_t i, high = qp_slots(f->dev);
 
 	for (i = quiesce_next(f->dev, 0, high); i < high && !b.late;
 	     i = quiesce_next(f->dev, i + URXE_GUARD_GROUP, high))

@@ -165,10 +165,10 @@ static bool journal_read(const struct urxe_journal_entry *e, struct written *w)
 /* Is each context that has a QP checked, so that its WRs are recorded? */
 static bool journal_is_complete(const struct urxe_fabric *f)
 {
-	uint32_t i, high = load_acquire(&f->dev->qp_high);
+	uint32_t i, high = qp_slots(f->dev);
 	uint64_t e;
 
-	for (i = 0; i < high && i < URXE_MAX_QP; i++) {
+	for (i = 0; i < high; i++) {
 		e = load_acquire(&f->dev->qp[i]);
 		if (e &&
 		    load_acquire(&mine.journal->checked[URXE_DIR_CTX(e)]) !=
