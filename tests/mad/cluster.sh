@@ -31,7 +31,7 @@ pair() {
 	client() {
 		on "$client_on" sh -c "$client_does" >"$URXE_DIR/client" 2>&1
 	}
-	await "$4" client
+	(await "$4" client) || die "$(cat "$URXE_DIR/client")"
 	wait $server || die "$2: $(cat "$URXE_DIR/server")"
 }
 # traffic PORT [FUNCTION]: by LID, between the leaf switches.  The function succeeds when

@@ -167,7 +167,11 @@ static void *private_owner(void *arg)
 	return NULL;
 }
 
-/* Publish and destroy objects for LAST_NS, and until one was used. */
+/*
+ * Publish and destroy objects for LAST_NS, and until one was used.  On one CPU
+ * the user runs only while this thread sleeps, so it yields now and then while
+ * an object is published.
+ */
 static void take_away(struct shared *s, bool private)
 {
 	uint64_t end = clock_now() + LAST_NS;
@@ -181,6 +185,8 @@ static void take_away(struct shared *s, bool private)
 				      memory_order_seq_cst);
 		for (k = 0; k < i % 64; k++) /* for a varying time */
 			atomic_signal_fence(memory_order_seq_cst);
+		if (!(i % 64))
+			sched_yield();
 		atomic_store_explicit(&s->thing, 0, memory_order_seq_cst);
 		if (private)
 			presence_barrier();
