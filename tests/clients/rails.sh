@@ -74,6 +74,22 @@ if command -v ib_write_bw >/dev/null; then
 	grep -q 'Failed status 12' "$work/apart.client"
 	report $? 'ib_write_bw between two rails: transport retry counter exceeded'
 fi
+
+# UCX and libfabric register tens of MiB, and the profile enforces RLIMIT_MEMLOCK as
+# NICs do (CAP_IPC_LOCK is bit 14).
+may_lock()
+{
+	local capabilities limit
+
+	limit=$(ulimit -l)
+	capabilities=$(sed -n 's/^CapEff:\s*//p' /proc/self/status)
+	[[ $limit == unlimited || $limit -ge 262144 ]] ||
+		((0x$capabilities >> 14 & 1))
+}
+if ! may_lock; then
+	echo "skipped: UCX, Open MPI and libfabric: ulimit -l is $(ulimit -l) KiB"
+	finish
+fi
 read_counters
 
 # Four rails.  Otherwise UCX uses two paths of an NDR port, and two ports.
