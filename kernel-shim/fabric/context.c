@@ -290,10 +290,10 @@ static void context_close_xrcds(struct urxe_fabric *f, uint32_t slot)
 }
 
 /*
- * Are QPs attached to groups, or has the context an XRCD open?  Without the
- * lock: nothing is attached or opened for the context any more.
+ * Has the device groups or XRCDs?  Without the lock: a dead context can no
+ * longer attach a QP or open an XRCD.
  */
-static bool context_is_listed(const struct urxe_fabric *f, uint32_t slot)
+static bool has_groups_or_xrcds(const struct urxe_fabric *f)
 {
 	uint32_t i;
 
@@ -301,8 +301,7 @@ static bool context_is_listed(const struct urxe_fabric *f, uint32_t slot)
 		if (load_relaxed(&f->dev->mcast[i].count))
 			return true;
 	for (i = 0; i < URXE_MAX_XRCD; i++)
-		if (load_relaxed(&f->dev->xrcd[i].used) &&
-		    bitmap_test(f->dev->xrcd[i].ctx, slot))
+		if (load_relaxed(&f->dev->xrcd[i].used))
 			return true;
 	return false;
 }
@@ -353,7 +352,7 @@ static void context_forget_counts(struct urxe_fabric *f)
 {
 	int o;
 
-	/* the check without the lock also makes that with it short */
+	/* page faults occur here, not while the lock is held */
 	if (!all_contexts_are_free(f) || fabric_lock(f))
 		return;
 	if (all_contexts_are_free(f))
@@ -379,7 +378,7 @@ static bool context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	char name[32];
 
 	context_close_qps(f, slot, gen);
-	if (context_is_listed(f, slot)) {
+	if (has_groups_or_xrcds(f)) {
 		if (fabric_lock(f))
 			goto err_unclaim;
 		context_leave_mcast(f);

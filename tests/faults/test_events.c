@@ -14,8 +14,7 @@
 static struct duo d;
 static unsigned int ioctl_delay_ms;
 
-/* libibverbs calls this function, which calls the one of the preload library.
- */
+/* libibverbs calls this; it calls the function of the preload library. */
 int ioctl(int fd, unsigned long request, ...)
 {
 	int (*next)(int, unsigned long, ...) = dlsym(RTLD_NEXT, "ioctl");

@@ -169,8 +169,8 @@ static void *private_owner(void *arg)
 
 /*
  * Publish and destroy objects for LAST_NS, and until one was used.  On one CPU
- * the user runs only while this thread sleeps, so it yields now and then while
- * an object is published.
+ * this thread is rarely preempted while an object is published, so it yields
+ * now and then.
  */
 static void take_away(struct shared *s, bool private)
 {
