@@ -333,12 +333,13 @@ static void context_free_objects(struct urxe_fabric *f, uint32_t slot)
 	}
 }
 
+/* seq_cst, as is the store of FREE: one of the last two sees both free. */
 static bool all_contexts_are_free(const struct urxe_fabric *f)
 {
 	uint32_t i;
 
 	for (i = 0; i < URXE_MAX_CTX; i++)
-		if (load_relaxed(&f->dev->ctx[i].state) != URXE_CTX_FREE)
+		if (load_seq_cst(&f->dev->ctx[i].state) != URXE_CTX_FREE)
 			return false;
 	return true;
 }
@@ -390,7 +391,7 @@ static bool context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	context_free_objects(f, slot);
 	arena_name(name, sizeof(name), slot, gen);
 	unlinkat(f->dirfd, name, 0);
-	store_release(&c->state, URXE_CTX_FREE);
+	store_seq_cst(&c->state, URXE_CTX_FREE);
 	fabric_request_recovery(f);
 	context_forget_counts(f);
 	return true;

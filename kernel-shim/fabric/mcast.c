@@ -120,8 +120,9 @@ static int mcast_join(struct urxe_dev *dev, const uint8_t gid[16], uint32_t qpn)
 	s = mcast_member(g, 0);
 	if (!s)
 		return -ENOMEM;
-	store_relaxed(s, qpn);
+	/* counted first: members of groups without a count are not reaped */
 	fetch_add_release(&g->count, 1);
+	store_relaxed(s, qpn);
 	fetch_add_release(&dev->wire.groups, 1);
 	return 1;
 }
