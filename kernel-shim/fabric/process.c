@@ -394,20 +394,46 @@ static uint32_t process_own_tid(void)
 	return (uint32_t)syscall(SYS_gettid);
 }
 
-static void process_lock_liveness(struct urxe_process *p)
+/*
+ * Initialize a robust mutex to the state after the death of its holder.  Race
+ * detectors then know that it is not locked.  Other threads read its TID
+ * meanwhile, so all stores are atomic.
+ */
+static void process_init_mutex(pthread_mutex_t *m)
 {
+	_Static_assert(sizeof(*m) % sizeof(uint32_t) == 0, "stored in words");
+	_Atomic uint32_t *to = (_Atomic uint32_t *)(void *)m;
+	uint32_t from[sizeof(*m) / sizeof(uint32_t)];
 	pthread_mutexattr_t attr;
+	pthread_mutex_t initial;
+	size_t i;
 
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	pthread_mutex_init(&p->life, &attr);
-	pthread_mutex_init(&p->exec, &attr);
+	pthread_mutex_init(&initial, &attr);
 	pthread_mutexattr_destroy(&attr);
+	store_relaxed(process_tid(&initial), FUTEX_OWNER_DIED);
+	memcpy(from, &initial, sizeof(from));
+	for (i = 0; i < sizeof(from) / sizeof(from[0]); i++)
+		store_relaxed(&to[i], from[i]);
+	pthread_mutex_destroy(&initial);
+}
+
+static void process_lock_mutex(pthread_mutex_t *m)
+{
+	if (pthread_mutex_lock(m) == EOWNERDEAD)
+		pthread_mutex_consistent(m);
+}
+
+static void process_lock_liveness(struct urxe_process *p)
+{
+	process_init_mutex(&p->life);
+	process_init_mutex(&p->exec);
 	/* `uses` before the TIDs; see process_seems_alive() */
 	atomic_thread_fence(memory_order_release);
-	pthread_mutex_lock(&p->life);
-	pthread_mutex_lock(&p->exec);
+	process_lock_mutex(&p->life);
+	process_lock_mutex(&p->exec);
 	/*
 	 * change the TID in `exec` to that of the thread group leader; an
 	 * addition preserves FUTEX_WAITERS
