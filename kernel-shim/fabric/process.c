@@ -395,11 +395,10 @@ static uint32_t process_own_tid(void)
 }
 
 /*
- * Initialize a robust mutex to the state after the death of its holder.  Race
- * detectors then know that it is not locked.  Other threads read its TID
+ * Initialize a robust mutex with this futex word.  Other threads read the word
  * meanwhile, so all stores are atomic.
  */
-static void process_init_mutex(pthread_mutex_t *m)
+static void process_init_mutex(pthread_mutex_t *m, uint32_t word)
 {
 	_Static_assert(sizeof(*m) % sizeof(uint32_t) == 0, "stored in words");
 	_Atomic uint32_t *to = (_Atomic uint32_t *)(void *)m;
@@ -413,23 +412,33 @@ static void process_init_mutex(pthread_mutex_t *m)
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	pthread_mutex_init(&initial, &attr);
 	pthread_mutexattr_destroy(&attr);
-	store_relaxed(process_tid(&initial), FUTEX_OWNER_DIED);
+	store_relaxed(process_tid(&initial), word);
 	memcpy(from, &initial, sizeof(from));
 	for (i = 0; i < sizeof(from) / sizeof(from[0]); i++)
 		store_relaxed(&to[i], from[i]);
 	pthread_mutex_destroy(&initial);
 }
 
+/*
+ * No other thread locks m.  Race detectors derive an order of locks from
+ * pthread_mutex_lock(), but the caller may hold any mutexes of the program.
+ */
 static void process_lock_mutex(pthread_mutex_t *m)
 {
-	if (pthread_mutex_lock(m) == EOWNERDEAD)
+	if (pthread_mutex_trylock(m) == EOWNERDEAD)
 		pthread_mutex_consistent(m);
 }
 
-static void process_lock_liveness(struct urxe_process *p)
+/*
+ * again: a thread of this process held the mutexes, and has ended.  Race
+ * detectors know that a mutex is not locked any more from FUTEX_OWNER_DIED.
+ */
+static void process_lock_liveness(struct urxe_process *p, bool again)
 {
-	process_init_mutex(&p->life);
-	process_init_mutex(&p->exec);
+	const uint32_t word = again ? FUTEX_OWNER_DIED : 0;
+
+	process_init_mutex(&p->life, word);
+	process_init_mutex(&p->exec, word);
 	/* `uses` before the TIDs; see process_seems_alive() */
 	atomic_thread_fence(memory_order_release);
 	process_lock_mutex(&p->life);
@@ -448,6 +457,7 @@ int process_publish_liveness(struct urxe_fabric *f)
 	struct process_self *self = f->self;
 	struct urxe_process *row = load_acquire(&self->published_row);
 	int saved = errno;
+	bool again;
 
 	if (!id)
 		return -ENOMEM;
@@ -457,13 +467,14 @@ int process_publish_liveness(struct urxe_fabric *f)
 	if (!robust_mutexes_work()) /* others use process_is_dead() */
 		goto out;
 	row = load_relaxed(&self->published_row);
-	if (!row) {
+	again = row;
+	if (!again) {
 		self->ino = f->dev->procs_ino;
 		row = process_map_row(f, id);
 	}
 	/* another thread may have done it since the first check */
 	if (row && !process_seems_alive(row, id))
-		process_lock_liveness(row);
+		process_lock_liveness(row, again);
 	store_release(&self->published_row, row);
 out:
 	store_release(&self->publishing, false);

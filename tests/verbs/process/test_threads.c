@@ -517,6 +517,49 @@ START_TEST(opening_in_threads)
 }
 END_TEST
 
+static pthread_mutex_t program_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void *open_only(void *ctx)
+{
+	*(struct ibv_context **)ctx = open_device();
+	return NULL;
+}
+
+static void *open_and_close_under_a_mutex(void *arg)
+{
+	struct ibv_context *ctx;
+
+	(void)arg;
+	pthread_mutex_lock(&program_mutex);
+	ctx = open_device();
+	pthread_mutex_unlock(&program_mutex);
+	pthread_mutex_lock(&program_mutex);
+	ck_ok(ibv_close_device(ctx));
+	pthread_mutex_unlock(&program_mutex);
+	return NULL;
+}
+
+/*
+ * The thread that locked the liveness mutexes of its process ends.  Another
+ * one locks them while it holds a mutex of the program.  The order of locks is
+ * no error (TSan, in the suite races).
+ */
+START_TEST(opening_under_a_mutex)
+{
+	struct ibv_context *kept;
+	pthread_t t;
+	int i;
+
+	start(&t, open_only, &kept);
+	join(t);
+	for (i = 0; i < 5; i++) {
+		start(&t, open_and_close_under_a_mutex, NULL);
+		join(t);
+	}
+	ck_ok(ibv_close_device(kept));
+}
+END_TEST
+
 /* --------------------------------------------------------- cancellation */
 
 struct canceled {
@@ -651,6 +694,7 @@ int main(void)
 	add_loop(s, destroy_qp_in_traffic, WHERE_COUNT);
 	add_loop(s, churn_during_traffic, WHERE_COUNT);
 	add(s, opening_in_threads);
+	add(s, opening_under_a_mutex);
 	add(s, post_recv_while_reset);
 	add(s, cancel_in_poll);
 	add(s, first_verb_without_memory);
