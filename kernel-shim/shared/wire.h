@@ -71,6 +71,8 @@ struct urxe_wire_status {
 	_Atomic uint32_t retransmits; /* retransmissions from una */
 	/* retries left; URXE_WIRE_ENDLESS: no timeout */
 	_Atomic uint32_t left;
+	/* a READ waits for its turn: provider/wire/requester/budget.h */
+	_Atomic uint32_t waits_turn;
 	_Atomic uint64_t until; /* clock_now() when una times out; 0: never */
 };
 #define URXE_WIRE_ENDLESS UINT32_MAX

@@ -169,10 +169,29 @@ static void stall_append_packets(struct stall *s, const struct view_qp *q)
 		     plural_is(out));
 	if (queued && out >= window)
 		stall_append(s, ", and the window of %u is full", window);
+	if (load_relaxed(&w->waits_turn))
+		stall_append(s, ", and a READ waits for its turn");
 	if (retransmits)
 		stall_append(s, "; retransmitted %u time%s", retransmits,
 			     plural(retransmits));
 	stall_append(s, ")");
+}
+
+/* A READ that has requested nothing, because other QPs have requested much */
+static bool waits_for_turn(struct stall *s, const struct view_qp *q)
+{
+	const struct urxe_wire_status *w = &q->inbox.published;
+
+	if (!load_relaxed(&w->waits_turn) ||
+	    load_relaxed(&w->una) != load_relaxed(&w->next))
+		return false;
+	s->kind = "read-turn";
+	stall_append(
+		s,
+		"for its turn to request data of %s: other QPs of its context have READs outstanding",
+		wire_peer_name(q));
+	stall_ends(s, "responses to READs of other QPs");
+	return true;
 }
 
 void stall_of_wire(struct stall *s, const struct view *v,
@@ -192,6 +211,8 @@ void stall_of_wire(struct stall *s, const struct view *v,
 		stall_ends(s, "ibv_post_recv by the peer");
 		return;
 	}
+	if (waits_for_turn(s, q))
+		return;
 	stall_append(s, "for %s of %s", is_fetch(q) ? "the data" : "an ACK",
 		     wire_peer_name(q));
 	stall_append_packets(s, q);
@@ -207,6 +228,8 @@ void stall_wire_ends(struct stall *s, const struct view *v,
 	const uint64_t until = load_relaxed(&w->until);
 	const uint32_t left = load_relaxed(&w->left);
 
+	if (left != URXE_WIRE_ENDLESS && !until) /* no timer is running */
+		return;
 	if (*s->ends)
 		stall_ends(s, "; ");
 	if (left == URXE_WIRE_ENDLESS)

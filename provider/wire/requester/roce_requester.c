@@ -158,6 +158,7 @@ static void requester_publish(const struct urxe_qp *qp,
 	store_relaxed(&s->window, r->window.size);
 	store_relaxed(&s->retransmits, r->retransmits);
 	store_relaxed(&s->left, qp->attr.timeout ? r->left : URXE_WIRE_ENDLESS);
+	store_relaxed(&s->waits_turn, r->waits_room);
 	store_relaxed(&s->until, r->deadline);
 }
 

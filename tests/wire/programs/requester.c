@@ -289,3 +289,30 @@ bool has(const void *bytes, size_t off, size_t len)
 {
 	return !memcmp(bytes, (const char *)n.buf + off, len);
 }
+
+void why(const struct ibv_qp *qp, char *out, size_t room)
+{
+	char command[200];
+	size_t len;
+	FILE *f;
+
+	snprintf(command, sizeof(command),
+		 qp ? "\"$URXE\" why 0x%x" : "\"$URXE\" why",
+		 qp ? qp->qp_num : 0);
+	f = popen(command, "r");
+	ck_assert_ptr_nonnull(f);
+	len = fread(out, 1, room - 1, f);
+	out[len] = 0;
+	pclose(f);
+}
+
+void why_says(const char *text)
+{
+	double end = now_ms() + WAIT_MS;
+	char out[4096];
+
+	do
+		why(n.qp, out, sizeof(out));
+	while (!strstr(out, text) && now_ms() < end);
+	ck_assert_msg(strstr(out, text) != NULL, "no \"%s\" in %s", text, out);
+}

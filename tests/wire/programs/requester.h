@@ -56,6 +56,14 @@ void post_op(enum ibv_wr_opcode op, uint64_t id, size_t off, uint32_t len);
 /* Return whether the node's buffer contains the bytes at off. */
 bool has(const void *bytes, size_t off, size_t len);
 
+/* Store the output of "urxe why", of the QP or of all (NULL). */
+void why(const struct ibv_qp *qp, char *out, size_t room);
+/*
+ * Wait until the output of "urxe why" contains the text.  It may take a
+ * moment until a change of state is visible.
+ */
+void why_says(const char *text);
+
 /* ------------------------------------------------------- the other host */
 
 struct peer {

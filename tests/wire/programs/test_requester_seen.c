@@ -96,38 +96,6 @@ START_TEST(timeout_counters)
 }
 END_TEST
 
-/* Store the output of "urxe why", of the QP if there is one. */
-static void why(char *out, size_t room)
-{
-	char command[200];
-	size_t len;
-	FILE *f;
-
-	snprintf(command, sizeof(command),
-		 n.qp ? "\"$URXE\" why 0x%x" : "\"$URXE\" why",
-		 n.qp ? n.qp->qp_num : 0);
-	f = popen(command, "r");
-	ck_assert_ptr_nonnull(f);
-	len = fread(out, 1, room - 1, f);
-	out[len] = 0;
-	pclose(f);
-}
-
-/*
- * Wait until the output of "urxe why" contains the text.  It may take a
- * moment until a change of state is visible.
- */
-static void why_says(const char *text)
-{
-	double end = now_ms() + WAIT_MS;
-	char out[4096];
-
-	do
-		why(out, sizeof(out));
-	while (!strstr(out, text) && now_ms() < end);
-	ck_assert_msg(strstr(out, text) != NULL, "no \"%s\" in %s", text, out);
-}
-
 /*
  * "urxe why" reports the WR, the PSN and the number of outstanding packets
  * that wait for an ACK.
