@@ -52,7 +52,7 @@
 #define YIELD_NS 1000000u
 #define NAP_MIN_NS 50000
 #define NAP_MAX_NS 1000000
-/* Packets of a batch that is better received by the thread, in parallel. */
+/* ACKs of a batch that is better received by the thread, in parallel. */
 #define BULK 8u
 /*
  * A late nap is one during which packets waited, because the poller had
@@ -299,7 +299,7 @@ static bool poller_receive(struct socket_owner *h, uint64_t now,
 	if (!did)
 		return false;
 	late_subtract(h, WAKE_NS);
-	if (h->server->batch > BULK)
+	if (h->server->acks > BULK)
 		pollers_suspend(h, now);
 	else if (h->answered_at && h->follows >= FOLLOWS_MIN)
 		*until = h->answered_at + LINGER_NS;

@@ -32,11 +32,15 @@
  * run: it counts as polling, for 1 ms at most.
  *
  * That is wrong for a program that polls a CQ now and then but waits for
- * something else, and for bulk traffic, where a poller and the thread should
- * work in parallel.  If a batch is large, pollers do not receive for 10 ms, and
- * for longer if that is soon repeated, up to 1 s.  The same happens if packets
- * wait for the ends of naps longer than pollers save by the batches that they
- * receive in between.
+ * something else, and for one that sends in bulk: while the thread receives the
+ * ACKs, the poller can send.  If a batch has many ACKs, pollers do not receive
+ * for 10 ms, and for longer if that is soon repeated, up to 1 s.  The same
+ * happens if packets wait for the ends of naps longer than pollers save by the
+ * batches that they receive in between.
+ *
+ * A poller that waits for data receives it in bulk, too.  Otherwise it would
+ * only take CPU time from the thread.  If it also processes the data, its CQ is
+ * rarely empty, and the thread receives in parallel.
  *
  * A program that waits for bytes in memory (ib_write_lat) often polls its CQ
  * before, until its own WR is completed.  The WRITE that it waits for arrives

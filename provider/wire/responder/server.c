@@ -400,6 +400,8 @@ static void packet(struct wire_server *s, const struct wire_received *in)
 		return;
 	if (is_answer(p->bth.opcode)) {
 		s->answers++;
+		s->acks += (p->bth.opcode & ~WIRE_TRANSPORT) ==
+			   WIRE_ACKNOWLEDGE;
 		answer(s, in);
 		return;
 	}
@@ -438,7 +440,7 @@ static bool run(struct wire_server *s, const struct wire_socket *from,
 	uint32_t packets = 0;
 	uint64_t bytes = 0;
 
-	s->batch = s->answers = s->writes = 0;
+	s->batch = s->answers = s->acks = s->writes = 0;
 	s->receiver.dropped = *dropped; /* reported only if it is not 0 */
 	if (wire_receive(&s->receiver, from))
 		return false;

@@ -72,8 +72,11 @@ struct wire_server {
 	struct wire_sender sender;
 	struct wire_receiver receiver;
 	uint32_t dropped; /* packets dropped by `in`, as counted so far */
-	/* the last batch: packets; of these: responses, RDMA WRITEs */
-	uint32_t batch, answers, writes;
+	/*
+	 * the last batch: packets; of these: responses, responses without
+	 * data, RDMA WRITEs
+	 */
+	uint32_t batch, answers, acks, writes;
 	bool overflows; /* the socket has dropped packets before this batch */
 	struct inbox_bypass *bypass; /* set by the socket owner; or NULL */
 	struct reorder reorder;
