@@ -52,7 +52,10 @@
 #define YIELD_NS 1000000u
 #define NAP_MIN_NS 50000
 #define NAP_MAX_NS 1000000
-/* ACKs of a batch that is better received by the thread, in parallel. */
+/*
+ * Packets of a large batch.  The thread receives them better if they are not
+ * data for this context.
+ */
 #define BULK 8u
 /*
  * A late nap is one during which packets waited, because the poller had
@@ -89,13 +92,15 @@ struct socket_owner {
 	pthread_t thread;
 	_Atomic bool stop;
 	struct event_count wake; /* the candidate sleeps here */
-	int bell; /* the socket owner polls this */
+	int bell; /* ends a sleep or nap of the socket owner */
 	uint8_t gid[16];
 	pthread_mutex_t lock; /* of the server: the thread and pollers */
 	struct wire_server *server;
 	struct completer completer;
 	_Atomic uint64_t polled_at; /* time of a poller's last try to receive */
 	_Atomic uint32_t yielding; /* pollers that yield before the next try */
+	_Atomic bool left; /* the poller may poll memory now */
+	_Atomic bool wants; /* the thread waits for `lock` */
 	_Atomic uint64_t suspended_until; /* no poller receives before */
 	uint64_t suspension; /* the last one, ns */
 	/* protected by `lock` */
@@ -292,16 +297,23 @@ static bool socket_owner_run(struct socket_owner *h)
 static bool poller_receive(struct socket_owner *h, uint64_t now,
 			   uint64_t *until)
 {
+	const struct wire_server *s;
 	bool did;
 
 	store_relaxed(&h->polled_at, now);
+	store_relaxed(&h->left, false);
 	did = socket_owner_run(h);
 	if (!did)
 		return false;
-	late_subtract(h, WAKE_NS);
-	if (h->server->acks > BULK)
+	/* it may have taken long */
+	store_relaxed(&h->polled_at, clock_now());
+	s = h->server;
+	if (s->batch && s->batch <= BULK)
+		late_subtract(h, WAKE_NS);
+	if (s->batch - s->data > BULK)
 		pollers_suspend(h, now);
-	else if (h->answered_at && h->follows >= FOLLOWS_MIN)
+	else if (s->batch <= BULK && h->answered_at &&
+		 h->follows >= FOLLOWS_MIN)
 		*until = h->answered_at + LINGER_NS;
 	return true;
 }
@@ -316,7 +328,8 @@ static bool poller_try(struct socket_owner *h, bool *did, uint64_t *until)
 	bool owns;
 
 	*did = false;
-	if (pollers_are_suspended(h, now) || pthread_mutex_trylock(&h->lock))
+	if (pollers_are_suspended(h, now) || load_relaxed(&h->wants) ||
+	    pthread_mutex_trylock(&h->lock))
 		return false;
 	owns = h->server && owner_slot_is_current(&h->server->owner_slot);
 	if (owns)
@@ -325,12 +338,25 @@ static bool poller_try(struct socket_owner *h, bool *did, uint64_t *until)
 	return owns;
 }
 
-/* Yield, and tell the thread that another try follows. */
-static void poller_yield(struct socket_owner *h, uint32_t polls)
+/*
+ * Yield, and tell the thread that another try follows.  Return whether other
+ * threads ran meanwhile.
+ */
+static bool poller_yield(struct socket_owner *h, uint32_t polls)
 {
+	bool others;
+
 	fetch_add_relaxed(&h->yielding, 1);
-	idle_yield(polls);
+	others = idle_yield(polls);
 	fetch_sub_relaxed(&h->yielding, 1);
+	return others;
+}
+
+/* No WRITE followed, and the program may poll memory: the thread looks out. */
+static void poller_leave(struct socket_owner *h)
+{
+	store_relaxed(&h->left, true);
+	eventfd_write(h->bell, 1);
 }
 
 /*
@@ -342,7 +368,7 @@ static bool socket_owner_poll(struct urxe_context *ctx, uint32_t polls)
 	struct socket_owner *h = ctx->socket_owner;
 	const int saved = errno;
 	uint64_t until = 0;
-	bool did, read;
+	bool did, read, alone = true;
 	int state;
 
 	/* the system calls are cancellation points */
@@ -350,9 +376,11 @@ static bool socket_owner_poll(struct urxe_context *ctx, uint32_t polls)
 	read = poller_try(h, &did, &until);
 	if (unlikely(until)) {
 		do
-			poller_yield(h, IDLE_POLLS);
+			alone &= !poller_yield(h, IDLE_POLLS);
 		while (poller_try(h, &did, &until) && !did &&
 		       clock_now() < until);
+		if (!did && alone)
+			poller_leave(h);
 	} else if (read && !did) {
 		poller_yield(h, polls);
 	}
@@ -401,41 +429,56 @@ static void socket_owner_check(struct socket_owner *h)
 
 /*
  * Sleep until a socket of fds is readable or the bell rings, for at most @ns,
- * and check what is cached.
+ * and check what is cached.  Return whether packets wait in the own socket.
  */
-static void socket_owner_sleep(struct socket_owner *h, struct pollfd *fds,
+static bool socket_owner_sleep(struct socket_owner *h, struct pollfd *fds,
 			       uint64_t ns)
 {
 	const struct timespec time = { .tv_sec = ns / IDLE_NS,
 				       .tv_nsec = ns % IDLE_NS };
 	struct wire_server *s = h->server;
+	eventfd_t rings;
 	int n;
 
 	groups_poll(&s->groups, fds + 2);
 	n = ppoll(fds, 2 + s->groups.n, &time, NULL);
+	if (n > 0 && fds[1].revents)
+		eventfd_read(h->bell, &rings);
+	/* let no poller keep it from the sockets of groups */
+	store_relaxed(&h->wants, n > 0 && s->groups.n);
 	pthread_mutex_lock(&h->lock);
+	store_relaxed(&h->wants, false);
 	if (n > 0)
 		server_run_groups(s, fds + 2);
 	socket_owner_check(h);
 	pthread_mutex_unlock(&h->lock);
+	return n > 0 && fds[0].revents;
 }
 
-/* Nap, without the own socket, while a poller receives. */
+/*
+ * Nap while a poller receives: without the own socket, unless the poller has
+ * left.  Return whether packets may have waited for the end of a nap.
+ */
 static bool socket_owner_nap(struct socket_owner *h, struct pollfd *fds)
 {
 	uint64_t ns = NAP_MIN_NS;
+	bool left = false;
 
-	fds[0].fd = -1;
 	for (; poller_is_active(h) && !load_acquire(&h->stop) &&
 	       owner_slot_is_current(&h->server->owner_slot);
 	     ns = 2 * ns < NAP_MAX_NS ? 2 * ns : NAP_MAX_NS) {
-		socket_owner_sleep(h, fds, ns);
+		if (!left && load_relaxed(&h->left))
+			ns = NAP_MIN_NS;
+		left = load_relaxed(&h->left);
+		fds[0].fd = left ? h->server->in.fd : -1;
+		if (socket_owner_sleep(h, fds, ns))
+			break;
 		pthread_mutex_lock(&h->lock);
 		late_subtract(h, WAKE_NS);
 		pthread_mutex_unlock(&h->lock);
 	}
 	fds[0].fd = h->server->in.fd;
-	return ns != NAP_MIN_NS;
+	return ns != NAP_MIN_NS && !left;
 }
 
 /* Poll the empty socket for SPIN_NS.  Return false if nothing arrived. */

@@ -32,15 +32,16 @@
  * run: it counts as polling, for 1 ms at most.
  *
  * That is wrong for a program that polls a CQ now and then but waits for
- * something else, and for one that sends in bulk: while the thread receives the
- * ACKs, the poller can send.  If a batch has many ACKs, pollers do not receive
- * for 10 ms, and for longer if that is soon repeated, up to 1 s.  The same
- * happens if packets wait for the ends of naps longer than pollers save by the
- * batches that they receive in between.
+ * something else, and for bulk traffic, where a poller and the thread should
+ * work in parallel: the thread receives the ACKs while the poller sends.  If a
+ * batch has many packets that are not data for this context, pollers do not
+ * receive for 10 ms, and for longer if that is soon repeated, up to 1 s.  The
+ * same happens if packets wait for the ends of naps longer than pollers save by
+ * the small batches that they receive in between.
  *
- * A poller that waits for data receives it in bulk, too.  Otherwise it would
- * only take CPU time from the thread.  If it also processes the data, its CQ is
- * rarely empty, and the thread receives in parallel.
+ * A poller that waits for data, in requests or READ responses to its own
+ * context, receives it in bulk, too.  Otherwise it would only take CPU time
+ * from the thread.
  *
  * A program that waits for bytes in memory (ib_write_lat) often polls its CQ
  * before, until its own WR is completed.  The WRITE that it waits for arrives
@@ -50,7 +51,10 @@
  * up for the WRITE.  60 us is more than a peer whose thread receives needs for
  * its WRITE; with less, the pollers of both ends would not begin to receive
  * unless they began together.  Between two polls the poller holds no lock, and
- * yields if other threads need the CPU (idle.h).
+ * yields if other threads need the CPU (idle.h).  If no WRITE arrives, the
+ * poller rings for the thread, which then naps with the socket: it receives the
+ * WRITE when that arrives.  If other threads run on the poller's CPU, it does
+ * not ring: the peer may be one of them, and the ends of the naps let it run.
  *
  * The thread polls the socket for a moment after each batch before it sleeps,
  * because an idle CPU takes long to wake up.  It stops that for a while if it

@@ -9,7 +9,6 @@
  */
 #define _GNU_SOURCE
 #include <sched.h>
-#include <stdbool.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
@@ -43,25 +42,28 @@ static bool others_ran(void)
  * If other threads ran: 0, or a part of the time if they used a time slice.
  * If none ran: twice the last pause (exponential backoff).
  */
-static uint64_t next_pause(uint64_t took)
+static uint64_t next_pause(bool others, uint64_t took)
 {
 	uint64_t twice = 2 * self.pause + IDLE_ALONE_MIN_NS;
 
-	if (others_ran())
+	if (others)
 		return took < IDLE_SLICE_NS ? 0 : took / IDLE_SHARE;
 	return twice < IDLE_ALONE_MAX_NS ? twice : IDLE_ALONE_MAX_NS;
 }
 
-void idle_yield(uint32_t polls)
+bool idle_yield(uint32_t polls)
 {
 	const uint64_t now = clock_now();
 	const bool waits = now - self.last < polls * IDLE_POLL_NS;
+	bool others;
 
 	self.last = now;
 	if (!waits || now < self.until)
-		return;
+		return false;
 	sched_yield();
+	others = others_ran();
 	self.last = clock_now();
-	self.pause = next_pause(self.last - now);
+	self.pause = next_pause(others, self.last - now);
 	self.until = self.last + self.pause;
+	return others;
 }

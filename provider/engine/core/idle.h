@@ -22,6 +22,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define IDLE_POLLS 256
@@ -33,6 +34,7 @@
 
 /*
  * Yield if that is useful.  Called without any lock, @polls empty polls after
- * the last call; the caller polls again afterwards.
+ * the last call; the caller polls again afterwards.  Return whether other
+ * threads ran meanwhile.
  */
-void idle_yield(uint32_t polls);
+bool idle_yield(uint32_t polls);

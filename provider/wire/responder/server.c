@@ -212,6 +212,8 @@ static void connected(struct wire_server *s, const struct wire_received *in,
 	if (unlikely(wire_is_congested(&in->path) || s->overflows))
 		reply_congestion(&r);
 	r.op = r.p->bth.opcode & ~WIRE_TRANSPORT;
+	s->data += r.op != WIRE_READ_REQUEST &&
+		   r.c->peer->slot == s->me.ctx->slot;
 	respond(&r);
 	if (unlikely(r.v->reorder.generation))
 		server_resume(s, r.p->bth.qpn, type, NULL);
@@ -381,7 +383,9 @@ static void answer(struct wire_server *s, const struct wire_received *in)
 {
 	const struct wire_packet *p = &in->packet;
 
-	if (!bypass_takes(s, in) && !deliver_answer(s, in))
+	if (bypass_takes(s, in))
+		s->data++;
+	else if (!deliver_answer(s, in))
 		server_count(s, URXE_CNT_UNCLAIMED);
 	if (unlikely(wire_is_congested(&in->path)) &&
 	    p->bth.opcode != WIRE_CNP_OPCODE) {
@@ -400,8 +404,6 @@ static void packet(struct wire_server *s, const struct wire_received *in)
 		return;
 	if (is_answer(p->bth.opcode)) {
 		s->answers++;
-		s->acks += (p->bth.opcode & ~WIRE_TRANSPORT) ==
-			   WIRE_ACKNOWLEDGE;
 		answer(s, in);
 		return;
 	}
@@ -440,7 +442,7 @@ static bool run(struct wire_server *s, const struct wire_socket *from,
 	uint32_t packets = 0;
 	uint64_t bytes = 0;
 
-	s->batch = s->answers = s->acks = s->writes = 0;
+	s->batch = s->answers = s->writes = s->data = 0;
 	s->receiver.dropped = *dropped; /* reported only if it is not 0 */
 	if (wire_receive(&s->receiver, from))
 		return false;

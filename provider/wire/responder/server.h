@@ -73,10 +73,10 @@ struct wire_server {
 	struct wire_receiver receiver;
 	uint32_t dropped; /* packets dropped by `in`, as counted so far */
 	/*
-	 * the last batch: packets; of these: responses, responses without
-	 * data, RDMA WRITEs
+	 * the last batch: packets; of these: responses, RDMA WRITEs, and data
+	 * for connected QPs of this context
 	 */
-	uint32_t batch, answers, acks, writes;
+	uint32_t batch, answers, writes, data;
 	bool overflows; /* the socket has dropped packets before this batch */
 	struct inbox_bypass *bypass; /* set by the socket owner; or NULL */
 	struct reorder reorder;
