@@ -310,7 +310,7 @@ static void send_until_received(struct duo *d)
 		expect_ok(d->a.scq, 6, IBV_WC_SEND);
 	} while (!b_try_recv(d, &wc));
 	ck_assert_uint_eq(wc.status, IBV_WC_SUCCESS);
-	ck_assert(b_has(d, 0, BIG, 3));
+	ck_assert(b_has(d, 0, BIG, 4));
 }
 
 /*
@@ -336,6 +336,7 @@ START_TEST(stopped_past_timeout)
 			 _i ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR);
 	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
 	if (_i) {
+		node_fill(&d.a, 0, BIG, 4);
 		send_until_received(&d);
 	} else {
 		renew(&d, false);

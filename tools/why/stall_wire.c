@@ -178,7 +178,8 @@ static void stall_append_packets(struct stall *s, const struct view_qp *q)
 }
 
 /* A READ that has requested nothing, because other QPs have requested much */
-static bool waits_for_turn(struct stall *s, const struct view_qp *q)
+static bool waits_for_turn(struct stall *s, const struct view *v,
+			   const struct view_qp *q)
 {
 	const struct urxe_wire_status *w = &q->inbox.published;
 
@@ -188,9 +189,10 @@ static bool waits_for_turn(struct stall *s, const struct view_qp *q)
 	s->kind = "read-turn";
 	stall_append(
 		s,
-		"for its turn to request data of %s: other QPs of its context have READs outstanding",
+		"for its turn to request data of %s: other QPs of its context have READs outstanding, or wait before it",
 		wire_peer_name(q));
-	stall_ends(s, "responses to READs of other QPs");
+	if (!socket_owner_is_missing(s, v))
+		stall_ends(s, "responses to READs of other QPs");
 	return true;
 }
 
@@ -211,7 +213,7 @@ void stall_of_wire(struct stall *s, const struct view *v,
 		stall_ends(s, "ibv_post_recv by the peer");
 		return;
 	}
-	if (waits_for_turn(s, q))
+	if (waits_for_turn(s, v, q))
 		return;
 	stall_append(s, "for %s of %s", is_fetch(q) ? "the data" : "an ACK",
 		     wire_peer_name(q));

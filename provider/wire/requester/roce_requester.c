@@ -325,6 +325,7 @@ static void requester_cancel(struct urxe_qp *qp)
 	r->failed = IBV_WC_SUCCESS;
 	r->waits = false;
 	store_relaxed(&qp->waits_turn, false);
+	store_relaxed(&r->inbox->published.waits_turn, false);
 	budget_leave(r);
 	window_begin(&r->window, qp->psn);
 }
