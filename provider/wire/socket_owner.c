@@ -97,7 +97,7 @@ struct socket_owner {
 	pthread_mutex_t lock; /* of the server: the thread and pollers */
 	struct wire_server *server;
 	struct completer completer;
-	_Atomic uint64_t polled_at; /* time of a poller's last try to receive */
+	_Atomic uint64_t polled_at; /* end of a poller's last try to receive */
 	_Atomic uint32_t yielding; /* pollers that yield before the next try */
 	_Atomic bool left; /* the poller may poll memory now */
 	_Atomic bool wants; /* the thread waits for `lock` */
@@ -305,7 +305,6 @@ static bool poller_receive(struct socket_owner *h, uint64_t now,
 	did = socket_owner_run(h);
 	if (!did)
 		return false;
-	/* it may have taken long */
 	store_relaxed(&h->polled_at, clock_now());
 	s = h->server;
 	if (s->batch && s->batch <= BULK)
@@ -352,7 +351,7 @@ static bool poller_yield(struct socket_owner *h, uint32_t polls)
 	return others;
 }
 
-/* No WRITE followed, and the program may poll memory: the thread looks out. */
+/* No WRITE followed, and the program may poll memory: wake the thread. */
 static void poller_leave(struct socket_owner *h)
 {
 	store_relaxed(&h->left, true);
@@ -444,7 +443,7 @@ static bool socket_owner_sleep(struct socket_owner *h, struct pollfd *fds,
 	n = ppoll(fds, 2 + s->groups.n, &time, NULL);
 	if (n > 0 && fds[1].revents)
 		eventfd_read(h->bell, &rings);
-	/* let no poller keep it from the sockets of groups */
+	/* pollers must not keep the thread from the sockets of groups */
 	store_relaxed(&h->wants, n > 0 && s->groups.n);
 	pthread_mutex_lock(&h->lock);
 	store_relaxed(&h->wants, false);

@@ -52,9 +52,9 @@
  * its WRITE; with less, the pollers of both ends would not begin to receive
  * unless they began together.  Between two polls the poller holds no lock, and
  * yields if other threads need the CPU (idle.h).  If no WRITE arrives, the
- * poller rings for the thread, which then naps with the socket: it receives the
- * WRITE when that arrives.  If other threads run on the poller's CPU, it does
- * not ring: the peer may be one of them, and the ends of the naps let it run.
+ * poller wakes the thread, which then waits for the socket, too, during its
+ * naps. If other threads run on the poller's CPU, it does not: the peer may be
+ * one of them, and the ends of the naps let it run.
  *
  * The thread polls the socket for a moment after each batch before it sleeps,
  * because an idle CPU takes long to wake up.  It stops that for a while if it

@@ -78,7 +78,7 @@ proctype poller(byte me)
 #endif
 					recent = true;
 					receive(found);
-					/* a large batch, not of data */
+					/* a large batch that is not data */
 					if
 					:: found -> suspended = true
 					:: skip
