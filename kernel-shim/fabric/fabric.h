@@ -261,7 +261,7 @@ void call_end(void *call);
 int robust_lock(struct urxe_fabric *f, struct robust_lock *l, const char *what);
 /* The same with a timeout in ns instead of ROBUST_TIMEOUT_NS. */
 int robust_lock_within(struct urxe_fabric *f, struct robust_lock *l,
-		       const char *what, uint64_t patience);
+		       const char *what, uint64_t limit);
 /* The same without waiting.  -EBUSY: a live process holds it. */
 int robust_try(struct urxe_fabric *f, struct robust_lock *l);
 void robust_unlock(struct urxe_fabric *f, struct robust_lock *l);

@@ -6,22 +6,21 @@
  */
 #include <errno.h>
 
-#include "base/clock.h"
 #include "base/futex.h"
+#include "base/patience.h"
 #include "fabric.h"
 
 /* Store the reason of a timeout: holder, lock and time.  -ETIMEDOUT */
 static int robust_name_holder(struct urxe_fabric *f, uint32_t id,
-			      const char *what, uint64_t patience)
+			      const char *what, uint64_t ns)
 {
 	const struct urxe_process *p =
 		&f->dev->process[URXE_PROCESS_NUMBER(id)];
 
-	return fabric_fail(ETIMEDOUT, "pid %d (%.15s) has held %s for %d ms%s",
-			   load_relaxed(&p->pid), p->comm, what,
-			   (int)(patience / 1000000),
-			   process_thread_is_stopped(f, id, 0) ? " and is stopped" :
-							  "");
+	return fabric_fail(
+		ETIMEDOUT, "pid %d (%.15s) has held %s for %d ms%s",
+		load_relaxed(&p->pid), p->comm, what, (int)(ns / 1000000),
+		process_thread_is_stopped(f, id, 0) ? " and is stopped" : "");
 }
 
 static bool robust_holder_is_dead(struct urxe_fabric *f, uint32_t word)
@@ -30,10 +29,10 @@ static bool robust_holder_is_dead(struct urxe_fabric *f, uint32_t word)
 }
 
 static int robust_wait(struct urxe_fabric *f, struct robust_lock *l,
-		       uint32_t me, const char *what, uint64_t patience)
+		       uint32_t me, const char *what, uint64_t limit)
 {
 	uint32_t word, turn = load_relaxed(&l->turn);
-	uint64_t since = clock_now();
+	struct patience patience = patience_begin();
 
 	for (;;) {
 		word = load_relaxed(&l->word);
@@ -54,10 +53,10 @@ static int robust_wait(struct urxe_fabric *f, struct robust_lock *l,
 			return 1;
 		if (load_relaxed(&l->turn) != turn) {
 			turn = load_relaxed(&l->turn);
-			since = clock_now();
-		} else if (clock_now() - since > patience) {
+			patience = patience_begin();
+		} else if (patience_spend(&patience) > limit) {
 			return robust_name_holder(f, word & ~ROBUST_WAITERS,
-						  what, patience);
+						  what, limit);
 		}
 	}
 }
@@ -70,7 +69,7 @@ static int robust_taken(struct robust_lock *l, int ret)
 }
 
 int robust_lock_within(struct urxe_fabric *f, struct robust_lock *l,
-		       const char *what, uint64_t patience)
+		       const char *what, uint64_t limit)
 {
 	uint32_t none = 0, me = process_id(f);
 	int ret = 0;
@@ -78,7 +77,7 @@ int robust_lock_within(struct urxe_fabric *f, struct robust_lock *l,
 	if (!me)
 		return -ENOMEM;
 	if (!cas_acquire(&l->word, &none, me))
-		ret = robust_wait(f, l, me, what, patience);
+		ret = robust_wait(f, l, me, what, limit);
 	return robust_taken(l, ret);
 }
 

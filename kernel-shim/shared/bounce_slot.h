@@ -57,7 +57,8 @@
  * dead requester first, it serves it completely.
  *
  * Stopped bouncers.  A bouncer that lives but does not run (SIGSTOP, a
- * debugger) is waited for at most BOUNCE_TIMEOUT_NS.  Then the requester
+ * debugger) is waited for at most BOUNCE_TIMEOUT_NS, not counting pauses of
+ * the requester (base/patience.h).  Then the requester
  * gives the slots up and treats the responder as silent, so that the QP's
  * timers count.  `stuck` tells other requesters not to wait.  A slot that was
  * POSTED is not served later.  A slot that was SERVING is finished when the
@@ -74,9 +75,9 @@
  * ranges up again.  A destroyer of a key, a QP or a receive waits for at_work
  * after it has waited for the guards (bounce_quiesce()), because a requester
  * may have been killed in the middle of its request.  Its copies report a
- * missing page as an error (provider/engine/copy/nofault.h), or without a signal
- * handler are made by preadv(2) and pwritev(2) between the arena's file and its
- * memory, which are allowed where process_vm_*(2) is not.
+ * missing page as an error (provider/engine/copy/nofault.h), or without a
+ *signal handler are made by preadv(2) and pwritev(2) between the arena's file
+ *and its memory, which are allowed where process_vm_*(2) is not.
  *
  * tests/model/bounce.pml checks this.
  */

@@ -52,5 +52,8 @@ struct robust_lock {
 
 #define ROBUST_WAITERS (1u << 31)
 #define ROBUST_CHECK_NS 10000000ull
-/* far longer than any critical section of a process that runs */
+/*
+ * far longer than any critical section of a process that runs; pauses of the
+ * waiter do not count (base/patience.h)
+ */
 #define ROBUST_TIMEOUT_NS 2000000000ull

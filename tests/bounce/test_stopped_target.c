@@ -346,6 +346,46 @@ START_TEST(stopped_past_timeout)
 }
 END_TEST
 
+/* Stop the requester, the parent, for 0.7 s; then continue it and b. */
+static int pause_requester(void *arg)
+{
+	const pid_t b = *(pid_t *)arg, requester = getppid();
+
+	usleep(100000); /* it begins to wait for b */
+	kill(requester, SIGSTOP);
+	usleep(700000);
+	kill(requester, SIGCONT);
+	usleep(50000); /* it checks the time first */
+	kill(b, SIGCONT);
+	return 0;
+}
+
+/*
+ * All processes are paused for longer than a requester waits for a stopped
+ * process, as in a virtual machine.  When it continues it does not count the
+ * pause, so no UC message is lost.
+ */
+START_TEST(pause_of_all)
+{
+	struct opts o = default_opts();
+	struct duo d;
+	pid_t pauser;
+
+	may_leak();
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	turn(&d, IBV_QPT_UC);
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	node_fill(&d.a, 0, BIG, 3);
+	stop_b(&d);
+	pauser = spawn(pause_requester, &d.pid);
+	ck_ok(post(&d, W, 5, 0, BIG, BIG, 0));
+	expect_ok(d.a.scq, 5, IBV_WC_RDMA_WRITE);
+	ck_ok(reap_child(pauser));
+	ck_assert(b_has(&d, BIG, BIG, 3));
+	duo_close(&d);
+}
+END_TEST
+
 /*
  * A second QP of b, with one receive, and a memory window that is bound
  * through it
@@ -690,6 +730,7 @@ int main(void)
 	add_loop(s, stopped_during_copy, 6);
 	add(s, stopped_with_memory_window);
 	add_loop(s, stopped_past_timeout, 2);
+	add(s, pause_of_all);
 	add_loop(s, stopped_with_an_srq, 6);
 	add(s, stopped_ud_receiver);
 	return run(s);

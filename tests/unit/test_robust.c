@@ -251,6 +251,51 @@ START_TEST(stopped_holder_is_named)
 }
 END_TEST
 
+static int take_and_stop(void *arg)
+{
+	struct user *u = arg;
+
+	take(u);
+	raise(SIGSTOP);
+	give(u);
+	return 0;
+}
+
+/* Stop the waiter, the parent, for 1.2 s; then continue it and the holder. */
+static int pause_waiter(void *arg)
+{
+	const pid_t holder = *(pid_t *)arg, waiter = getppid();
+
+	usleep(100000); /* it begins to wait */
+	kill(waiter, SIGSTOP);
+	usleep(1200000);
+	kill(waiter, SIGCONT);
+	usleep(50000); /* it checks the time first */
+	kill(holder, SIGCONT);
+	return 0;
+}
+
+/*
+ * All processes are paused for longer than the time limit, as in a virtual
+ * machine: the waiter does not give up when it continues.
+ */
+START_TEST(pause_of_all)
+{
+	struct user u = new_user();
+	pid_t holder = spawn(take_and_stop, &u), pauser;
+
+	ck_assert_int_eq(waitpid(holder, NULL, WUNTRACED), holder);
+	pauser = spawn(pause_waiter, &holder);
+	ck_assert_int_eq(robust_lock_within(u.f, &u.l->lock, "the test's lock",
+					    1000000000),
+			 0);
+	give(&u);
+	ck_assert_int_eq(reap_child(pauser), 0);
+	ck_assert_int_eq(reap_child(holder), 0);
+	fabric_close(u.f);
+}
+END_TEST
+
 static void *hold_a_while(void *arg)
 {
 	struct user *u = arg;
@@ -362,6 +407,7 @@ int main(void)
 	add(s, owner_death_reported_once);
 	add_loop(s, damaged_word, 5);
 	add(s, stopped_holder_is_named);
+	add(s, pause_of_all);
 	add(s, fork_while_held);
 	add(s, holders_with_pid_1);
 	return run_suite(s);

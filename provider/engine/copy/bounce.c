@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/patience.h"
 #include "bounce.h"
 #include "engine/core/log.h"
 #include "engine/core/why_note.h"
@@ -68,9 +69,9 @@ struct req {
 	struct piece piece[REQ_SLOTS];
 	uint32_t first, end;
 	bool held;
-	/* the bouncer's progress counter, and when it was seen to change */
+	/* the bouncer's progress counter, and how long it has not changed */
 	uint32_t progress;
-	uint64_t since;
+	struct patience patience;
 };
 
 static struct piece *req_piece(struct req *q, uint32_t i)
@@ -126,7 +127,7 @@ static bool bouncer_is_alive(struct urxe_fabric *f, struct urxe_bouncer *b)
 static void req_restart_clock(struct req *q)
 {
 	q->progress = load_relaxed(&q->b->progress);
-	q->since = clock_now();
+	q->patience = patience_begin();
 }
 
 /* Whether the bouncer, which lives, made no progress for q->timeout. */
@@ -138,7 +139,7 @@ static bool req_is_overdue(struct req *q)
 		req_restart_clock(q);
 		return false;
 	}
-	return clock_now() - q->since > q->timeout;
+	return patience_spend(&q->patience) > q->timeout;
 }
 
 /* The bouncer does not run: mark it stuck. */

@@ -22,6 +22,7 @@
 
 #include "atomics.h"
 #include "base/clock.h"
+#include "base/patience.h"
 #include "engine/qp/qp.h"
 #include "shared/atomic_lock.h"
 #include "engine/qp/why.h"
@@ -59,7 +60,8 @@ static bool atomics_take_over(struct urxe_fabric *f, _Atomic uint64_t *lock,
 static bool atomics_wait(struct urxe_fabric *f, _Atomic uint64_t *lock,
 			 uint32_t me)
 {
-	uint64_t word, seen = 0, since = 0;
+	struct patience patience = { 0 };
+	uint64_t word, seen = 0;
 	uint32_t turns;
 
 	for (turns = 1;; turns++) {
@@ -71,7 +73,7 @@ static bool atomics_wait(struct urxe_fabric *f, _Atomic uint64_t *lock,
 		}
 		if (word != seen) {
 			seen = word;
-			since = clock_now();
+			patience = patience_begin();
 		}
 		if ((word & ATOMIC_STUCK || turns % CHECK_TURNS == 0) &&
 		    atomics_take_over(f, lock, word, me))
@@ -79,7 +81,7 @@ static bool atomics_wait(struct urxe_fabric *f, _Atomic uint64_t *lock,
 		if (word & ATOMIC_STUCK)
 			return false;
 		if (turns % CHECK_TURNS == 0 &&
-		    clock_now() - since > ATOMIC_TIMEOUT_NS)
+		    patience_spend(&patience) > ATOMIC_TIMEOUT_NS)
 			cas_relaxed(lock, &word, word | ATOMIC_STUCK);
 		sched_yield();
 	}
