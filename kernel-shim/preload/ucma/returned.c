@@ -39,7 +39,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/patience.h"
 #include "chaos/adversary.h"
 #include "command.h"
 
@@ -114,12 +114,13 @@ static bool command_has_returned(const struct cm_cause *c)
 
 void ucma_await_return(const struct cm_cause *c)
 {
-	const uint64_t start = clock_now();
+	struct patience patience = patience_begin();
 	const struct timespec look = { .tv_nsec = CHECK_NS };
 
 	if (c->thread == (uint32_t)syscall(SYS_gettid))
 		return;
-	while (!command_has_returned(c) && clock_now() - start < TIMEOUT_NS)
+	while (!command_has_returned(c) &&
+	       patience_spend(&patience) < TIMEOUT_NS)
 		nanosleep(&look, NULL);
 }
 
