@@ -50,7 +50,7 @@ share/doc/urxe/.+
 share/lintian/overrides/urxe
 share/urxe/lessons/.+
 share/urxe/profiles/[^/]+\.profile
-share/man/man[157]/urxe(-faults|-profile)?\.[157]\.gz
+share/man/man[157]/urxe(-cluster|-faults|-profile)?\.[157]\.gz
 share/bash-completion/completions/urxe'
 others=$(dpkg-deb --fsys-tarfile "$deb" | tar -t | grep -v '/$' |
 	grep -vxE "\./usr/(${wanted//$'\n'/|})")
