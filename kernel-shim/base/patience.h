@@ -3,16 +3,17 @@
  * struct patience: how long a thread has waited for another process that makes
  * no progress.
  *
- * The waiter checks in regular intervals.  If a check is late, the waiter did
- * not run: the machine was busy, a virtual machine or a container was paused.
- * The other process probably did not run either, so a late check counts as
- * PATIENCE_STEP_NS.  Otherwise a waiter would give up as soon as it continues.
+ * The waiter checks at least every 10 ms while it runs, or in each turn if it
+ * yields.  If a check is late, the waiter did not run: a virtual machine or a
+ * container was paused, or other threads had the CPU.  The other process
+ * probably did not run either, so a late check counts as PATIENCE_STEP_NS.
+ * Otherwise a waiter would give up as soon as it continues.
  */
 #pragma once
 
 #include "clock.h"
 
-/* Twice the longest interval of checks. */
+/* A check that comes later than this after the previous one is late. */
 #define PATIENCE_STEP_NS 40000000ull
 
 struct patience {

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "patience.h"
 #include "presence.h"
 
 bool presence_cheap;
@@ -64,7 +64,10 @@ bool presence_wait_until(const struct presence *p, uint64_t until,
 			 bool (*is_dead)(void *), void *arg)
 {
 	uint32_t seq = load_seq_cst(&p->seq);
-	uint64_t ns = SLEEP_MIN_NS, now;
+	struct patience patience = patience_begin();
+	const uint64_t limit =
+		until > patience.checked ? until - patience.checked : 0;
+	uint64_t ns = SLEEP_MIN_NS, spent;
 	uint32_t turns;
 
 	for (turns = 1; seq & 1; turns++) {
@@ -72,14 +75,15 @@ bool presence_wait_until(const struct presence *p, uint64_t until,
 			break;
 		if (is_dead && turns % DEAD_CHECK_TURNS == 0 && is_dead(arg))
 			break;
-		now = until ? clock_now() : 0;
-		if (until && now >= until)
+		spent = until ? patience_spend(&patience) : 0;
+		if (until && spent >= limit)
 			return false;
 		if (turns < YIELD_TURNS) {
 			sched_yield();
 			continue;
 		}
-		presence_sleep(until && until - now < ns ? until - now : ns);
+		presence_sleep(until && limit - spent < ns ? limit - spent :
+							     ns);
 		ns = ns * 2 < SLEEP_MAX_NS ? ns * 2 : SLEEP_MAX_NS;
 	}
 	return true;

@@ -139,8 +139,9 @@ static inline bool presence_is_inside(const struct presence *p)
 /*
  * Wait until the owner has exited the critical section that it is in now, or
  * until is_dead(arg) returns true.  @is_dead is called from time to time and
- * may be NULL.  Return false if neither is so at time @until of clock_now();
- * 0 waits without a limit.  Yield at first, because most critical sections
+ * may be NULL.  Return false if neither is so at time @until of clock_now(),
+ * or later if the caller did not run meanwhile (base/patience.h); 0 waits
+ * without a limit.  Yield at first, because most critical sections
  * are short, then sleep.  errno is kept.
  */
 bool presence_wait_until(const struct presence *p, uint64_t until,

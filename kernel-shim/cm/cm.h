@@ -166,10 +166,10 @@ int cm_map_existing(struct urxe_fabric *f, struct cm_table **out);
  */
 int cm_lock(struct cm *cm);
 /*
- * As cm_lock(), but wait at most @patience ns.  0: do not wait, return
+ * As cm_lock(), but wait at most @limit ns.  0: do not wait, return
  * -EBUSY.
  */
-int cm_lock_within(struct cm *cm, uint64_t patience);
+int cm_lock_within(struct cm *cm, uint64_t limit);
 void cm_unlock(struct cm *cm);
 /*
  * Make the tables consistent after a holder of the lock died: event queues,

@@ -106,11 +106,11 @@ int cm_lock(struct cm *cm)
 	return cm_locked(cm, robust_lock(cm->f, &cm->t->lock, WHAT));
 }
 
-int cm_lock_within(struct cm *cm, uint64_t patience)
+int cm_lock_within(struct cm *cm, uint64_t limit)
 {
-	return cm_locked(cm, patience ? robust_lock_within(cm->f, &cm->t->lock,
-							   WHAT, patience) :
-					robust_try(cm->f, &cm->t->lock));
+	return cm_locked(cm, limit ? robust_lock_within(cm->f, &cm->t->lock,
+							WHAT, limit) :
+				     robust_try(cm->f, &cm->t->lock));
 }
 
 void cm_unlock(struct cm *cm)

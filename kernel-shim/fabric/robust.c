@@ -18,7 +18,7 @@ static int robust_name_holder(struct urxe_fabric *f, uint32_t id,
 		&f->dev->process[URXE_PROCESS_NUMBER(id)];
 
 	return fabric_fail(
-		ETIMEDOUT, "pid %d (%.15s) has held %s for %d ms%s",
+		ETIMEDOUT, "pid %d (%.15s) has held %s for at least %d ms%s",
 		load_relaxed(&p->pid), p->comm, what, (int)(ns / 1000000),
 		process_thread_is_stopped(f, id, 0) ? " and is stopped" : "");
 }

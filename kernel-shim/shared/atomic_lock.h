@@ -24,10 +24,10 @@
  * Device memory needs no lock unless urxe_dev.atomics_divided is set.
  *
  * engine/exec/atomics.c has the operations.  No requester waits long for a
- * holder that is stopped.  The first one waits for ATOMIC_TIMEOUT_NS
- * (base/patience.h) and marks the lock suspect.  A requester that finds a
- *suspect lock gets no response, so the timers of its QP count.  The lock cannot
- *be taken from a live holder, because its write may still follow.
+ * holder that is stopped.  The first one waits for ATOMIC_TIMEOUT_NS, counted
+ * as base/patience.h describes, and marks the lock suspect.  A requester that
+ * finds a suspect lock gets no response, so the timers of its QP count.  The
+ * lock cannot be taken from a live holder, because its write may still follow.
  */
 #pragma once
 

@@ -57,18 +57,17 @@
  * dead requester first, it serves it completely.
  *
  * Stopped bouncers.  A bouncer that lives but does not run (SIGSTOP, a
- * debugger) is waited for at most BOUNCE_TIMEOUT_NS, not counting pauses of
- * the requester (base/patience.h).  Then the requester
- * gives the slots up and treats the responder as silent, so that the QP's
- * timers count.  `stuck` tells other requesters not to wait.  A slot that was
- * POSTED is not served later.  A slot that was SERVING is finished when the
- * bouncer continues, before any later request.  That is at most one slot,
- * like a packet in flight, and nothing that follows it.  Before a SEND takes
- * a receive, the requester pings the bouncer; if the bouncer stops after
- * that, the receive is returned (engine/exec/responder.c).  A request that
- * cannot be repeated, such as the result of an atomic that was executed, is
- * called committed: the requester waits BOUNCE_COMMITTED_NS, and then the WR
- * fails.
+ * debugger) is waited for at most BOUNCE_TIMEOUT_NS, counted as
+ * base/patience.h describes.  Then the requester gives the slots up and treats
+ * the responder as silent, so that the QP's timers count.  `stuck` tells other
+ * requesters not to wait.  A slot that was POSTED is not served later.  A slot
+ * that was SERVING is finished when the bouncer continues, before any later
+ * request.  That is at most one slot, like a packet in flight, and nothing
+ * that follows it.  Before a SEND takes a receive, the requester pings the
+ * bouncer; if the bouncer stops after that, the receive is returned
+ * (engine/exec/responder.c).  A request that cannot be repeated, such as the
+ * result of an atomic that was executed, is called committed: the requester
+ * waits BOUNCE_COMMITTED_NS, and then the WR fails.
  *
  * The bouncer does not trust requesters.  From before it takes a slot until
  * it is done, at_work is odd (base/presence.h); meanwhile it looks keys and
@@ -76,8 +75,8 @@
  * after it has waited for the guards (bounce_quiesce()), because a requester
  * may have been killed in the middle of its request.  Its copies report a
  * missing page as an error (provider/engine/copy/nofault.h), or without a
- *signal handler are made by preadv(2) and pwritev(2) between the arena's file
- *and its memory, which are allowed where process_vm_*(2) is not.
+ * signal handler are made by preadv(2) and pwritev(2) between the arena's file
+ * and its memory, which are allowed where process_vm_*(2) is not.
  *
  * tests/model/bounce.pml checks this.
  */

@@ -53,7 +53,7 @@ struct robust_lock {
 #define ROBUST_WAITERS (1u << 31)
 #define ROBUST_CHECK_NS 10000000ull
 /*
- * far longer than any critical section of a process that runs; pauses of the
- * waiter do not count (base/patience.h)
+ * far longer than any critical section of a process that runs; counted as
+ * base/patience.h describes
  */
 #define ROBUST_TIMEOUT_NS 2000000000ull

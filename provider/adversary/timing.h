@@ -6,8 +6,8 @@
  *
  * Each port sends and receives one message at a time, at its rate: struct
  * urxe_hca has the times from which it is free. A message of n bytes begins
- *when both ports are free, takes n / rate, at the lower rate of the two, and
- *arrives after the latencies of their links:
+ * when both ports are free, takes n / rate, at the lower rate of the two, and
+ * arrives after the latencies of their links:
  *
  *	WRITE, SEND	executed when it has arrived; RC completes it one
  *			latency later, UC and UD at once

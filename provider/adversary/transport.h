@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The adversary's transport (struct urxe_transport, engine/qp/flight.h). It
- *begins the WRs of a send queue and carries out each of them in steps, some of
+ * begins the WRs of a send queue and carries out each of them in steps, some of
  * which are delayed.
  *
  * When a WR is begun, seeded random numbers decide which options apply to it

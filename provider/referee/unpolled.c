@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/patience.h"
 #include "base/plural.h"
-#include "base/clock.h"
 #include "engine/core/log.h"
 #include "engine/poll/poller.h"
 #include "referee.h"
@@ -192,12 +192,13 @@ void unacked_check(const struct shadow *s, bool at_exit)
 static int32_t unacked_after(int32_t (*count)(const void *of), const void *of)
 {
 	const struct timespec step = { .tv_nsec = STEP_MS * 1000000 };
-	const uint64_t late = clock_now() + TIMEOUT_MS * 1000000ull;
+	struct patience patience = patience_begin();
 	int cancel, saved = errno;
 	int32_t n;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	while ((n = count(of)) > 0 && clock_now() < late)
+	while ((n = count(of)) > 0 &&
+	       patience_spend(&patience) < TIMEOUT_MS * 1000000ull)
 		nanosleep(&step, NULL);
 	pthread_setcancelstate(cancel, NULL);
 	errno = saved;

@@ -17,7 +17,7 @@
 void unpolled_check(const struct shadow_qp *q, bool errors_only);
 
 /*
- * The object is about to be destroyed.  Wait at most 3 s (PATIENCE_MS) until
+ * The object is about to be destroyed.  Wait at most 3 s (TIMEOUT_MS) until
  * its events are acknowledged.  If they are not, report that the real verb
  * will block.  Do not wait if the verb will fail because other objects use
  * this one.  Also report too many acknowledgements.  Not under

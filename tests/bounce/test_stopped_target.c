@@ -351,11 +351,11 @@ static int pause_requester(void *arg)
 {
 	const pid_t b = *(pid_t *)arg, requester = getppid();
 
-	usleep(100000); /* it begins to wait for b */
+	usleep(20000); /* it begins to wait for b */
 	kill(requester, SIGSTOP);
 	usleep(700000);
 	kill(requester, SIGCONT);
-	usleep(50000); /* it checks the time first */
+	usleep(20000); /* it checks the time first */
 	kill(b, SIGCONT);
 	return 0;
 }

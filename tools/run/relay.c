@@ -28,19 +28,19 @@ bool relay_takes(int fd, int ms)
 
 /*
  * The relay thread.  It always drains the pipe, so a writer blocks for
- * PATIENCE seconds at most.  After the first timeout it no longer waits, and
+ * TIMEOUT_S seconds at most.  After the first timeout it no longer waits, and
  * drops what standard error does not accept at once.
  */
 static void *relay_run(void *arg)
 {
-	int patience = TIMEOUT_S * 1000;
+	int timeout = TIMEOUT_S * 1000;
 	char buf[PIPE_BUF], *p;
 	ssize_t n, done;
 
 	while ((n = read(relay.from, buf, sizeof(buf))) > 0) {
 		for (p = buf; n > 0; p += done, n -= done) {
-			if (!relay_takes(relay.to, patience)) {
-				patience = 0;
+			if (!relay_takes(relay.to, timeout)) {
+				timeout = 0;
 				break;
 			}
 			done = write(relay.to, p, (size_t)n);

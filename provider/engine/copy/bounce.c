@@ -243,7 +243,7 @@ static enum transfer_status req_await_slot(struct req *q)
 		if (turns % 256 == 0 &&
 		    !bouncer_is_alive(q->peer->fabric, q->b))
 			return TRANSFER_GONE;
-		if (turns % 64 == 0 && req_is_overdue(q))
+		if (req_is_overdue(q))
 			return req_give_up(q);
 		sched_yield();
 	}

@@ -220,10 +220,10 @@ static bool bind_may_invalidate(const struct urxe_arena *a, uint32_t rkey,
 	       k->qpn == qpn && k->pd == pd;
 }
 
-/* @patience: how long to wait for other requesters, in ns; 0: no limit. */
+/* @limit: how long to wait for other requesters, in ns; 0: no limit. */
 static enum urxe_inv invalidate_within(struct urxe_qp *qp, struct urxe_peer *p,
 				       uint32_t qpn, uint32_t pd, uint32_t rkey,
-				       uint64_t patience)
+				       uint64_t limit)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
 	struct urxe_arena *a = p->arena;
@@ -236,12 +236,12 @@ static enum urxe_inv invalidate_within(struct urxe_qp *qp, struct urxe_peer *p,
 		found = bind_may_invalidate(a, rkey, qpn, pd);
 		if (found)
 			ret = bind_undo(f, a, &a->key[URXE_KEY_INDEX(rkey)],
-					patience ? clock_now() + patience : 0);
+					limit ? clock_now() + limit : 0);
 		if (!ret)
 			arena_unlock(f, a);
 	}
 	qp_guard_raise(qp, load_relaxed(&qp->guard->uses));
-	if (patience && (ret == -EAGAIN || ret == -ETIMEDOUT)) {
+	if (limit && (ret == -EAGAIN || ret == -ETIMEDOUT)) {
 		why_note(STOPPED, a->pid);
 		return URXE_INV_BUSY;
 	}

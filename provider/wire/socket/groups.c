@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/patience.h"
 #include "engine/core/av.h"
 #include "engine/core/log.h"
 #include "groups.h"
@@ -110,7 +110,7 @@ void groups_await(struct urxe_fabric *f, const uint8_t own[16])
 {
 	struct urxe_wire_dev *w = &f->dev->wire;
 	const uint32_t change = load_acquire(&w->groups);
-	const uint64_t end = clock_now() + TIMEOUT_NS;
+	struct patience patience = patience_begin();
 	uint32_t followed, who;
 
 	groups_ring(f, own);
@@ -118,7 +118,8 @@ void groups_await(struct urxe_fabric *f, const uint8_t own[16])
 		followed = load_acquire(&w->followed);
 		who = load_acquire(&w->socket_owner);
 		if ((int32_t)(followed - change) >= 0 || !who ||
-		    process_is_dead(f, who) || clock_now() >= end)
+		    process_is_dead(f, who) ||
+		    patience_spend(&patience) > TIMEOUT_NS)
 			return;
 		futex_wait(&w->followed, followed, CHECK_NS);
 	}

@@ -467,6 +467,47 @@ START_TEST(stopped_in_atomic)
 }
 END_TEST
 
+static int pause_parent(void *arg)
+{
+	const pid_t stopped = *(pid_t *)arg, waiter = getppid();
+
+	usleep(20000); /* it begins to wait for the lock */
+	kill(waiter, SIGSTOP);
+	usleep(700000);
+	kill(waiter, SIGCONT);
+	usleep(20000); /* it checks the time first */
+	kill(stopped, SIGCONT);
+	return 0;
+}
+
+/*
+ * All processes are paused for longer than a requester waits for the lock of
+ * a word, as in a virtual machine.  When it continues it does not count the
+ * pause, and its atomic succeeds although its QP does not retry.
+ */
+START_TEST(pause_of_all)
+{
+	struct stopped s;
+	struct node same;
+	pid_t pauser;
+	char done;
+
+	if (!stop(&s, &atomic, false, false))
+		return;
+	/* stopped by a signal, so that a child can continue it */
+	ck_ok(ptrace(PTRACE_DETACH, s.pid, 0, SIGSTOP));
+	same = s.n;
+	same.o.timeout = 8; /* 1 ms */
+	same.o.retry_cnt = 0;
+	pauser = spawn(pause_parent, &s.pid);
+	add_one(&same, IBV_WC_SUCCESS);
+	ck_assert_int_eq(reap_child(pauser), 0);
+	ck_assert_int_eq(read(s.sock, &done, 1), 1);
+	ck_assert_uint_eq(*(uint64_t *)s.n.buf, 1001);
+	end(&s);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("stopped_requester");
@@ -477,6 +518,7 @@ int main(void)
 	add_loop(s, dereg_of_used_mr_waits, OPS);
 	add_loop(s, killed_in_post_send, 2 * OPS);
 	add_loop(s, stopped_in_atomic, 2);
+	add(s, pause_of_all);
 	add_loop(s, poll_does_not_wait, 2); /* with an RQ, with an SRQ */
 	return run(s);
 }
