@@ -257,6 +257,8 @@ START_TEST(id_destroyed_while_port_down)
 	end_id(c, true);
 	post_inbox(other, &in[1]);
 	expect_nothing(l->channel, QUIET_MS);
+	ck_ok(rdma_dereg_mr(in[0].mr));
+	ck_ok(rdma_dereg_mr(in[1].mr));
 	end_id(other, true);
 	end_id(l, true);
 }

@@ -79,6 +79,7 @@ static void server_open(struct server *s, enum end end)
 
 static void server_close(struct server *s)
 {
+	ck_ok(rdma_dereg_mr(s->in.mr));
 	end_id(s->id, true);
 	end_id(s->listener, true);
 }
@@ -186,6 +187,7 @@ START_TEST(both_ends_in_one_process)
 	ck_assert(inbox_filled(b.server, 0));
 	if (_i)
 		end_id(b.client, true);
+	ck_ok(rdma_dereg_mr(in.mr));
 	end_id(b.server, true);
 	end_id(b.listener, true);
 }
