@@ -151,7 +151,7 @@ START_TEST(returned_when_idle)
 	before = shared_bytes(&p);
 	use(&p, 2);
 	warm_up(&p);
-	ck_eager(batch_send(&p, 0, 5, 3000));
+	ck_eager(batch_send(&p, 20, 5, 3000));
 	use(&p, 1);
 	warm_up(&p);
 	if (is_eager() && p.counts) {
@@ -163,7 +163,7 @@ START_TEST(returned_when_idle)
 	warm_up(&p);
 	ck_eager(batch_send(&p, 0, 5, 3000));
 	use(&p, 2);
-	batch_poll(&p, 0, 5, 3000);
+	batch_poll(&p, 20, 5, 3000);
 	use(&p, 1);
 	batch_poll(&p, 0, 5, 3000);
 	close_many(&p);
