@@ -6,7 +6,9 @@ results.py --sum BUILD: print three numbers: passed, failed, skipped.
 results.py --failed BUILD: print for each failed test its name, the last 40 lines of its
 output, and the command that repeats it; each report ends with a zero byte."""
 
+import glob
 import json
+import os
 import shlex
 import sys
 
@@ -16,7 +18,9 @@ SKIPPED = ("SKIP", "IGNORED")
 
 
 def results(build):
-    with open(f"{build}/meson-logs/testlog.json", encoding="utf-8") as log:
+    """A test setup such as "long" has a log file of its own: the newest one counts."""
+    newest = max(glob.glob(f"{build}/meson-logs/testlog*.json"), key=os.path.getmtime)
+    with open(newest, encoding="utf-8") as log:
         return [json.loads(line) for line in log]
 
 
