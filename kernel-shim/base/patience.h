@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * struct patience: how long a thread has waited for another process that makes
- * no progress.
+ * struct patience: how long a thread waits for another process that makes no
+ * progress.
  *
- * The waiter checks at least every 10 ms while it runs, or in each turn if it
- * yields.  If a check is late, the waiter did not run: a virtual machine or a
+ * While the waiter runs it checks after each yield, or after a sleep of 20 ms
+ * at most.  If a check is late, the waiter did not run: a virtual machine or a
  * container was paused, or other threads had the CPU.  The other process
  * probably did not run either, so a late check counts as PATIENCE_STEP_NS.
  * Otherwise a waiter would give up as soon as it continues.
  */
 #pragma once
+
+#include <stdbool.h>
 
 #include "clock.h"
 
@@ -18,21 +20,24 @@
 
 struct patience {
 	uint64_t checked; /* clock_now() of the last check */
-	uint64_t spent; /* ns */
+	uint64_t left; /* ns */
 };
 
-/* Begin to wait. */
-static inline struct patience patience_begin(void)
+/* Begin to wait for at most @limit ns. */
+static inline struct patience patience_begin(uint64_t limit)
 {
-	return (struct patience){ .checked = clock_now() };
+	return (struct patience){ .checked = clock_now(), .left = limit };
 }
 
-/* Check: return how long the caller has waited, in ns. */
-static inline uint64_t patience_spend(struct patience *p)
+/* Check.  True: the caller has waited for the whole limit. */
+static inline bool patience_ended(struct patience *p)
 {
-	const uint64_t now = clock_now(), step = now - p->checked;
+	const uint64_t now = clock_now();
+	uint64_t step = now - p->checked;
 
+	if (step > PATIENCE_STEP_NS)
+		step = PATIENCE_STEP_NS;
 	p->checked = now;
-	p->spent += step < PATIENCE_STEP_NS ? step : PATIENCE_STEP_NS;
-	return p->spent;
+	p->left -= step < p->left ? step : p->left;
+	return !p->left;
 }

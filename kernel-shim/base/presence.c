@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "patience.h"
 #include "presence.h"
 
 bool presence_cheap;
@@ -60,14 +59,11 @@ static void presence_sleep(uint64_t ns)
 	errno = saved;
 }
 
-bool presence_wait_until(const struct presence *p, uint64_t until,
-			 bool (*is_dead)(void *), void *arg)
+bool presence_wait_within(const struct presence *p, struct patience *patience,
+			  bool (*is_dead)(void *), void *arg)
 {
 	uint32_t seq = load_seq_cst(&p->seq);
-	struct patience patience = patience_begin();
-	const uint64_t limit =
-		until > patience.checked ? until - patience.checked : 0;
-	uint64_t ns = SLEEP_MIN_NS, spent;
+	uint64_t ns = SLEEP_MIN_NS;
 	uint32_t turns;
 
 	for (turns = 1; seq & 1; turns++) {
@@ -75,15 +71,14 @@ bool presence_wait_until(const struct presence *p, uint64_t until,
 			break;
 		if (is_dead && turns % DEAD_CHECK_TURNS == 0 && is_dead(arg))
 			break;
-		spent = until ? patience_spend(&patience) : 0;
-		if (until && spent >= limit)
+		if (patience && patience_ended(patience))
 			return false;
 		if (turns < YIELD_TURNS) {
 			sched_yield();
 			continue;
 		}
-		presence_sleep(until && limit - spent < ns ? limit - spent :
-							     ns);
+		presence_sleep(
+			patience && patience->left < ns ? patience->left : ns);
 		ns = ns * 2 < SLEEP_MAX_NS ? ns * 2 : SLEEP_MAX_NS;
 	}
 	return true;

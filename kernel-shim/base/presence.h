@@ -54,6 +54,7 @@
 
 #include "atomic.h"
 #include "compiler.h"
+#include "patience.h"
 
 struct presence {
 	_Atomic uint32_t seq;
@@ -139,16 +140,15 @@ static inline bool presence_is_inside(const struct presence *p)
 /*
  * Wait until the owner has exited the critical section that it is in now, or
  * until is_dead(arg) returns true.  @is_dead is called from time to time and
- * may be NULL.  Return false if neither is so at time @until of clock_now(),
- * or later if the caller did not run meanwhile (base/patience.h); 0 waits
- * without a limit.  Yield at first, because most critical sections
- * are short, then sleep.  errno is kept.
+ * may be NULL.  Return false if *patience ends before; NULL waits without a
+ * limit.  Yield at first, because most critical sections are short, then
+ * sleep.  errno is kept.
  */
-bool presence_wait_until(const struct presence *p, uint64_t until,
-			 bool (*is_dead)(void *), void *arg);
+bool presence_wait_within(const struct presence *p, struct patience *patience,
+			  bool (*is_dead)(void *), void *arg);
 
 static inline void presence_wait(const struct presence *p,
 				 bool (*is_dead)(void *), void *arg)
 {
-	presence_wait_until(p, 0, is_dead, arg);
+	presence_wait_within(p, NULL, is_dead, arg);
 }

@@ -32,7 +32,7 @@ static int robust_wait(struct urxe_fabric *f, struct robust_lock *l,
 		       uint32_t me, const char *what, uint64_t limit)
 {
 	uint32_t word, turn = load_relaxed(&l->turn);
-	struct patience patience = patience_begin();
+	struct patience patience = patience_begin(limit);
 
 	for (;;) {
 		word = load_relaxed(&l->word);
@@ -53,8 +53,8 @@ static int robust_wait(struct urxe_fabric *f, struct robust_lock *l,
 			return 1;
 		if (load_relaxed(&l->turn) != turn) {
 			turn = load_relaxed(&l->turn);
-			patience = patience_begin();
-		} else if (patience_spend(&patience) > limit) {
+			patience = patience_begin(limit);
+		} else if (patience_ended(&patience)) {
 			return robust_name_holder(f, word & ~ROBUST_WAITERS,
 						  what, limit);
 		}

@@ -192,13 +192,12 @@ void unacked_check(const struct shadow *s, bool at_exit)
 static int32_t unacked_after(int32_t (*count)(const void *of), const void *of)
 {
 	const struct timespec step = { .tv_nsec = STEP_MS * 1000000 };
-	struct patience patience = patience_begin();
+	struct patience patience = patience_begin(TIMEOUT_MS * 1000000ull);
 	int cancel, saved = errno;
 	int32_t n;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	while ((n = count(of)) > 0 &&
-	       patience_spend(&patience) < TIMEOUT_MS * 1000000ull)
+	while ((n = count(of)) > 0 && !patience_ended(&patience))
 		nanosleep(&step, NULL);
 	pthread_setcancelstate(cancel, NULL);
 	errno = saved;

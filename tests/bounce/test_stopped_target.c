@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../pause.h"
 #include "exchange.h"
 
 /*
@@ -347,19 +348,6 @@ START_TEST(stopped_past_timeout)
 END_TEST
 
 /* Stop the requester, the parent, for 0.7 s; then continue it and b. */
-static int pause_requester(void *arg)
-{
-	const pid_t b = *(pid_t *)arg, requester = getppid();
-
-	usleep(20000); /* it begins to wait for b */
-	kill(requester, SIGSTOP);
-	usleep(700000);
-	kill(requester, SIGCONT);
-	usleep(20000); /* it checks the time first */
-	kill(b, SIGCONT);
-	return 0;
-}
-
 /*
  * All processes are paused for longer than a requester waits for a stopped
  * process, as in a virtual machine.  When it continues it does not count the
@@ -377,7 +365,7 @@ START_TEST(pause_of_all)
 	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
 	node_fill(&d.a, 0, BIG, 3);
 	stop_b(&d);
-	pauser = spawn(pause_requester, &d.pid);
+	pauser = spawn(pause_parent, &d.pid);
 	ck_ok(post(&d, W, 5, 0, BIG, BIG, 0));
 	expect_ok(d.a.scq, 5, IBV_WC_RDMA_WRITE);
 	ck_ok(reap_child(pauser));

@@ -99,4 +99,15 @@ for tls in rc_v ud_v; do
 	UCX_TLS=$tls,self pair "ucx_perftest $tls tag_bw, 1 MiB" ucx_perftest \
 		-p "$port" -t tag_bw -n 50 -w 5 -s 1048576
 done
+
+# over InfiniBand, from one device to another
+export URXE_FABRIC=ib
+export URXE_TEST_RUN="${URXE_TEST_RUN-} --devices 2 --link-layer infiniband"
+latency=(ucx_perftest -t tag_lat -n 100 -s 5000)
+for tls in rc_v,ud_v ud_v; do
+	next_port
+	UCX_TLS=$tls,self duo "ucx_perftest $tls over InfiniBand" \
+		env UCX_NET_DEVICES=urxe1:1 "${latency[@]}" -p "$port" -- \
+		env UCX_NET_DEVICES=urxe0:1 "${latency[@]}" -p "$port" localhost
+done
 finish

@@ -121,12 +121,4 @@ if have rping; then
 	has "data transfers complete" run sh -c \
 		"mckey -b 127.0.0.2 -m 239.1.1.9 & mckey -b 127.0.0.2 -m 239.1.1.9 -s; wait"
 fi
-# Debian's UCX 1.23 lacks verbs; linked with MPI (Debian 13), it needs two ranks
-if have ucx_perftest && ucx_info -b | grep -q '#define HAVE_IB ' &&
-	! ldd "$(command -v ucx_perftest)" | grep -q libmpi; then
-	for tls in rc_v,ud_v ud_v; do
-		pair "UCX_NET_DEVICES=urxe1:1 UCX_TLS=$tls,self ucx_perftest -p 18556" \
-			"UCX_NET_DEVICES=urxe0:1 UCX_TLS=$tls,self ucx_perftest 127.0.0.1 -p 18556 -t tag_lat -n 100 -s 5000"
-	done
-fi
 rm -f "$URXE_DIR/server" "$URXE_DIR/client"

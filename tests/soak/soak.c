@@ -261,23 +261,20 @@ static void set_limit(pid_t pid, int what, uint64_t value)
 	prlimit(pid, what, &r, NULL);
 }
 
-/*
- * RLIMIT_AS is the last one: it is left out with ASan, which ends the process
- * if it cannot map memory for itself.
- */
-static const int what[] = { RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_AS };
-#ifdef __SANITIZE_ADDRESS__
-#define LIMITS 2
-#else
-#define LIMITS 3
-#endif
-
 /* Limit descriptors, processes or address space for a while. */
 static void starve_one(uint32_t i)
 {
+	static const int what[] = {
+		RLIMIT_NOFILE,
+		RLIMIT_NPROC,
+	/* ASan ends the process if it cannot map memory for itself */
+#ifndef __SANITIZE_ADDRESS__
+		RLIMIT_AS,
+#endif
+	};
 	struct slot *s = &sh->slot[i];
 	struct rlimit before;
-	uint32_t k = rnd(LIMITS);
+	uint32_t k = rnd(sizeof(what) / sizeof(what[0]));
 
 	if (prlimit((pid_t)s->pid, what[k], NULL, &before))
 		return;

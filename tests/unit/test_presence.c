@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "../pause.h"
 #include "base/clock.h"
 #include "base/presence.h"
 #include "unit_base.h"
@@ -84,16 +85,19 @@ static bool is_never_dead(void *arg)
 START_TEST(deadline)
 {
 	struct presence p = { 0 };
-	uint64_t until = clock_now();
+	struct patience patience = patience_begin(0);
+	uint64_t until;
 	int asked = 0;
 
-	ck_assert(presence_wait_until(&p, until, NULL, NULL));
+	ck_assert(presence_wait_within(&p, &patience, NULL, NULL));
 	presence_enter(&p);
-	ck_assert(!presence_wait_until(&p, until, NULL, NULL));
-	until = clock_now() + 20000000;
-	ck_assert(!presence_wait_until(&p, until, is_never_dead, NULL));
+	ck_assert(!presence_wait_within(&p, &patience, NULL, NULL));
+	patience = patience_begin(20000000);
+	until = patience.checked + 20000000;
+	ck_assert(!presence_wait_within(&p, &patience, is_never_dead, NULL));
 	ck_assert_uint_ge(clock_now(), until);
-	ck_assert(presence_wait_until(&p, UINT64_MAX, count, &asked));
+	patience = patience_begin(UINT64_MAX);
+	ck_assert(presence_wait_within(&p, &patience, count, &asked));
 }
 END_TEST
 
@@ -240,6 +244,33 @@ START_TEST(processes)
 }
 END_TEST
 
+static int enter_and_stop(void *arg)
+{
+	struct shared *s = arg;
+
+	presence_enter(&s->p);
+	raise(SIGSTOP);
+	presence_leave(&s->p);
+	return 0;
+}
+
+/* All processes are paused for longer than the limit: the wait continues. */
+START_TEST(pause_of_all)
+{
+	struct shared *s = new_shared();
+	pid_t user = spawn(enter_and_stop, s), pauser;
+	struct patience patience;
+
+	ck_assert_int_eq(waitpid(user, NULL, WUNTRACED), user);
+	pauser = spawn(pause_parent, &user);
+	patience = patience_begin(500000000);
+	ck_assert(presence_wait_within(&s->p, &patience, NULL, NULL));
+	ck_assert_int_eq(reap_child(pauser), 0);
+	ck_assert_int_eq(reap_child(user), 0);
+	munmap(s, sizeof(*s));
+}
+END_TEST
+
 static bool is_dead(void *arg)
 {
 	siginfo_t info = { 0 };
@@ -295,6 +326,7 @@ int main(void)
 	add(s, threads_private);
 	add(s, threads_private_without_membarrier);
 	add(s, processes);
+	add(s, pause_of_all);
 	add(s, owner_killed);
 	return run_suite(s);
 }

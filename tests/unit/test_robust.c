@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../pause.h"
 #include "base/clock.h"
 #include "unit.h"
 
@@ -261,20 +262,6 @@ static int take_and_stop(void *arg)
 	return 0;
 }
 
-/* Stop the waiter, the parent, for 1.2 s; then continue it and the holder. */
-static int pause_waiter(void *arg)
-{
-	const pid_t holder = *(pid_t *)arg, waiter = getppid();
-
-	usleep(100000); /* it begins to wait */
-	kill(waiter, SIGSTOP);
-	usleep(1200000);
-	kill(waiter, SIGCONT);
-	usleep(50000); /* it checks the time first */
-	kill(holder, SIGCONT);
-	return 0;
-}
-
 /*
  * All processes are paused for longer than the time limit, as in a virtual
  * machine: the waiter does not give up when it continues.
@@ -285,9 +272,9 @@ START_TEST(pause_of_all)
 	pid_t holder = spawn(take_and_stop, &u), pauser;
 
 	ck_assert_int_eq(waitpid(holder, NULL, WUNTRACED), holder);
-	pauser = spawn(pause_waiter, &holder);
+	pauser = spawn(pause_parent, &holder);
 	ck_assert_int_eq(robust_lock_within(u.f, &u.l->lock, "the test's lock",
-					    1000000000),
+					    500000000),
 			 0);
 	give(&u);
 	ck_assert_int_eq(reap_child(pauser), 0);

@@ -114,13 +114,12 @@ static bool command_has_returned(const struct cm_cause *c)
 
 void ucma_await_return(const struct cm_cause *c)
 {
-	struct patience patience = patience_begin();
+	struct patience patience = patience_begin(TIMEOUT_NS);
 	const struct timespec look = { .tv_nsec = CHECK_NS };
 
 	if (c->thread == (uint32_t)syscall(SYS_gettid))
 		return;
-	while (!command_has_returned(c) &&
-	       patience_spend(&patience) < TIMEOUT_NS)
+	while (!command_has_returned(c) && !patience_ended(&patience))
 		nanosleep(&look, NULL);
 }
 

@@ -127,7 +127,7 @@ static bool bouncer_is_alive(struct urxe_fabric *f, struct urxe_bouncer *b)
 static void req_restart_clock(struct req *q)
 {
 	q->progress = load_relaxed(&q->b->progress);
-	q->patience = patience_begin();
+	q->patience = patience_begin(q->timeout);
 }
 
 /* Whether the bouncer, which lives, made no progress for q->timeout. */
@@ -139,7 +139,7 @@ static bool req_is_overdue(struct req *q)
 		req_restart_clock(q);
 		return false;
 	}
-	return patience_spend(&q->patience) > q->timeout;
+	return patience_ended(&q->patience);
 }
 
 /* The bouncer does not run: mark it stuck. */
@@ -638,8 +638,10 @@ static bool bounce_request(struct urxe_context *ctx, struct urxe_peer *peer,
 
 	if (req_begin(&q, ctx, peer, b, false) || req_await_slot(&q))
 		return false;
-	if (op == URXE_BOUNCE_PERSIST)
+	if (op == URXE_BOUNCE_PERSIST) {
 		q.timeout = BOUNCE_SYNC_NS;
+		req_restart_clock(&q);
+	}
 	s = req_piece(&q, 0)->slot;
 	s->op = op;
 	s->count = 0;
@@ -721,7 +723,7 @@ struct worker {
 	struct urxe_bouncer *b;
 };
 
-/* Callback of presence_wait_until(): the bouncer is dead. */
+/* Callback of presence_wait_within(): the bouncer is dead. */
 static bool worker_is_dead(void *arg)
 {
 	struct worker *w = arg;
@@ -731,15 +733,16 @@ static bool worker_is_dead(void *arg)
 	return !bouncer_is_alive(w->f, w->b);
 }
 
-bool bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a, uint64_t until)
+bool bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a,
+		    struct patience *patience)
 {
 	struct worker w = { .f = f, .b = a->bouncer };
 
 	for (; w.b < a->bouncer + URXE_BOUNCERS; w.b++) {
 		/* other slots are being served: at_work is odd */
 		bouncer_cancel_dead(f, a, w.b);
-		if (!presence_wait_until(&w.b->at_work, until, worker_is_dead,
-					 &w))
+		if (!presence_wait_within(&w.b->at_work, patience,
+					  worker_is_dead, &w))
 			return false;
 	}
 	return true;
@@ -747,5 +750,7 @@ bool bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a, uint64_t until)
 
 bool bounce_quiesce_try(struct urxe_fabric *f, struct urxe_arena *a)
 {
-	return bounce_quiesce(f, a, clock_now() + QUIESCE_TRY_NS);
+	struct patience patience = patience_begin(QUIESCE_TRY_NS);
+
+	return bounce_quiesce(f, a, &patience);
 }

@@ -64,11 +64,11 @@ bool bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
  * Wait until no bouncer of that arena works on a request of a requester that
  * died while its guard was raised.  The destroyer calls this after it waited
  * for the guards (quiesce.c).  Requests of dead requesters that no bouncer
- * has begun are cancelled.  Returns false if a bouncer was still busy at time
- * until of clock_now(); until 0 waits without a limit.
+ * has begun are cancelled.  Returns false if *patience ended while a bouncer
+ * was still busy; NULL waits without a limit.
  */
 bool bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a,
-		    uint64_t until);
+		    struct patience *patience);
 /*
  * The same for callers that must not block: wait for QUIESCE_TRY_NS at most,
  * then return false.

@@ -74,14 +74,14 @@ static bool atomics_wait(struct urxe_fabric *f, _Atomic uint64_t *lock,
 		}
 		if (word != seen) {
 			seen = word;
-			patience = patience_begin();
+			patience = patience_begin(ATOMIC_TIMEOUT_NS);
 		}
 		if ((word & ATOMIC_STUCK || turns % CHECK_TURNS == 0) &&
 		    atomics_take_over(f, lock, word, me))
 			return true;
 		if (word & ATOMIC_STUCK)
 			return false;
-		if (patience_spend(&patience) > ATOMIC_TIMEOUT_NS)
+		if (patience_ended(&patience))
 			cas_relaxed(lock, &word, word | ATOMIC_STUCK);
 		sched_yield();
 	}

@@ -34,7 +34,7 @@
  * has bound the window or begun to unbind it meanwhile.
  */
 int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k,
-	      uint64_t until)
+	      struct patience *patience)
 {
 	const uint64_t mark = URXE_MR_LEAVING(++a->leaving);
 	const uint64_t was = load_relaxed(&k->live);
@@ -44,7 +44,7 @@ int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k,
 
 	store_seq_cst(&k->live, mark);
 	arena_unlock(f, a);
-	unused = quiesce_mw(f, a, URXE_KEY(a->slot, k - a->key, 0), until);
+	unused = quiesce_mw(f, a, URXE_KEY(a->slot, k - a->key, 0), patience);
 	ret = arena_lock(f, a);
 	if (ret || load_relaxed(&k->live) != mark)
 		return ret;
@@ -160,7 +160,7 @@ static bool bind_try(struct urxe_qp *qp, const struct urxe_wqe *w)
 	if (ret)
 		return refuse(BIND_LOCK, -ret);
 	while ((may = bind_check(qp, w)) && a->key[i].parent) {
-		ret = bind_undo(f, a, &a->key[i], 0); /* type 1: rebind */
+		ret = bind_undo(f, a, &a->key[i], NULL); /* type 1: rebind */
 		if (ret)
 			return refuse(BIND_LOCK, -ret);
 	}
@@ -220,10 +220,10 @@ static bool bind_may_invalidate(const struct urxe_arena *a, uint32_t rkey,
 	       k->qpn == qpn && k->pd == pd;
 }
 
-/* @limit: how long to wait for other requesters, in ns; 0: no limit. */
+/* @patience: of the wait for other requesters; NULL: no limit. */
 static enum urxe_inv invalidate_within(struct urxe_qp *qp, struct urxe_peer *p,
 				       uint32_t qpn, uint32_t pd, uint32_t rkey,
-				       uint64_t limit)
+				       struct patience *patience)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
 	struct urxe_arena *a = p->arena;
@@ -236,12 +236,12 @@ static enum urxe_inv invalidate_within(struct urxe_qp *qp, struct urxe_peer *p,
 		found = bind_may_invalidate(a, rkey, qpn, pd);
 		if (found)
 			ret = bind_undo(f, a, &a->key[URXE_KEY_INDEX(rkey)],
-					limit ? clock_now() + limit : 0);
+					patience);
 		if (!ret)
 			arena_unlock(f, a);
 	}
 	qp_guard_raise(qp, load_relaxed(&qp->guard->uses));
-	if (limit && (ret == -EAGAIN || ret == -ETIMEDOUT)) {
+	if (patience && (ret == -EAGAIN || ret == -ETIMEDOUT)) {
 		why_note(STOPPED, a->pid);
 		return URXE_INV_BUSY;
 	}
@@ -255,7 +255,7 @@ static enum urxe_inv invalidate_within(struct urxe_qp *qp, struct urxe_peer *p,
 bool bind_invalidate_local(struct urxe_qp *qp, uint32_t rkey)
 {
 	return invalidate_within(qp, qp->ctx->self, qp->qpn, qp->sh->pd, rkey,
-				 0) == URXE_INV_DONE;
+				 NULL) == URXE_INV_DONE;
 }
 
 enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
@@ -263,6 +263,8 @@ enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
 			      bool again)
 {
 	/* as long as for a bouncer; a retry must not delay other QPs */
-	return invalidate_within(qp, p, qpn, pd, rkey,
-				 again ? QUIESCE_TRY_NS : BOUNCE_TIMEOUT_NS);
+	struct patience patience =
+		patience_begin(again ? QUIESCE_TRY_NS : BOUNCE_TIMEOUT_NS);
+
+	return invalidate_within(qp, p, qpn, pd, rkey, &patience);
 }

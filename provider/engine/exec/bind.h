@@ -53,8 +53,8 @@ enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
  *
  * The caller holds the arena lock.  It is released during the wait, so the
  * caller must repeat its checks.  Returns 0 with the lock held, or -errno
- * without it.  -EAGAIN: the window was still in use at time until of
- * clock_now(), and is as it was; until 0 waits without a limit.
+ * without it.  -EAGAIN: *patience ended while the window was still in
+ * use, and it is as it was; NULL waits without a limit.
  */
 int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k,
-	      uint64_t until);
+	      struct patience *patience);

@@ -26,7 +26,7 @@ struct busy {
 	uint32_t own; /* context slot of the guard's QP */
 	const struct guard_object *object;
 	uint32_t checks; /* number of liveness checks so far */
-	uint64_t until; /* deadline of clock_now(); 0: none */
+	struct patience *patience; /* NULL: no limit */
 	bool late;
 };
 
@@ -119,8 +119,8 @@ static void busy_wait(struct busy *b, uint32_t i)
 	struct urxe_call *call =
 		call_begin(b->f, busy_call(b), b->object->slot, i, 0);
 
-	b->late = !presence_wait_until(&b->guard->requester, b->until,
-				       busy_done, b);
+	b->late = !presence_wait_within(&b->guard->requester, b->patience,
+					busy_done, b);
 	call_end(call);
 }
 
@@ -205,10 +205,12 @@ static void quiesce_wire(struct busy *b)
 			busy_wait(b, URXE_MAX_QP + i);
 }
 
-static bool quiesce_until(struct urxe_fabric *f, struct urxe_arena *a,
-			  const struct guard_object *t, uint64_t until)
+/* False: *patience ended before.  NULL waits without a limit. */
+static bool quiesce_within(struct urxe_fabric *f, struct urxe_arena *a,
+			   const struct guard_object *t,
+			   struct patience *patience)
 {
-	struct busy b = { .f = f, .object = t, .until = until };
+	struct busy b = { .f = f, .object = t, .patience = patience };
 	uint32_t i, high = qp_slots(f->dev);
 
 	for (i = quiesce_next(f->dev, 0, high); i < high && !b.late;
@@ -217,13 +219,13 @@ static bool quiesce_until(struct urxe_fabric *f, struct urxe_arena *a,
 	if (!b.late)
 		quiesce_wire(&b);
 	/* copies requested by requesters that died must end, too */
-	return !b.late && bounce_quiesce(f, a, until);
+	return !b.late && bounce_quiesce(f, a, patience);
 }
 
 static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,
 			   const struct guard_object *t)
 {
-	quiesce_until(f, a, t, 0);
+	quiesce_within(f, a, t, NULL);
 }
 
 void quiesce_mr(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
@@ -234,11 +236,11 @@ void quiesce_mr(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
 }
 
 bool quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
-		uint64_t until)
+		struct patience *patience)
 {
 	const struct guard_object t = { GUARD_OF_MW, a->slot, key, 0 };
 
-	return quiesce_until(f, a, &t, until);
+	return quiesce_within(f, a, &t, patience);
 }
 
 void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn,
@@ -252,7 +254,7 @@ void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn,
 		return;
 	}
 	quiesce_guard(&b, qpn_index(from));
-	bounce_quiesce(f, a, 0);
+	bounce_quiesce(f, a, NULL);
 }
 
 void quiesce_srq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index)
@@ -285,5 +287,7 @@ bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer)
 bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
 		 const struct guard_object *t)
 {
-	return quiesce_until(f, a, t, clock_now() + QUIESCE_TRY_NS);
+	struct patience patience = patience_begin(QUIESCE_TRY_NS);
+
+	return quiesce_within(f, a, t, &patience);
 }

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "base/patience.h"
 #include "engine/core/context.h"
 #include "shared/guard.h"
 
@@ -18,11 +19,11 @@
 void quiesce_mr(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
 		uint32_t pd);
 /*
- * The same for a memory window.  False if it is still in use at time until of
- * clock_now(); until 0 waits without a limit.
+ * The same for a memory window.  False if *patience ended while it was still in
+ * use; NULL waits without a limit.
  */
 bool quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
-		uint64_t until);
+		struct patience *patience);
 /*
  * Wait until no requester executes a request to QP qpn.  from: the only QP
  * that may send requests to it, or 0 for any.

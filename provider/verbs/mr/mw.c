@@ -84,7 +84,7 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 		return ENOENT;
 	ret = arena_lock(ctx->fabric, ctx->arena);
 	while (!ret && mw->key->parent)
-		ret = bind_undo(ctx->fabric, ctx->arena, mw->key, 0);
+		ret = bind_undo(ctx->fabric, ctx->arena, mw->key, NULL);
 	if (ret) {
 		urxe_fail(ret, "ibv_dealloc_mw");
 		return -ret;

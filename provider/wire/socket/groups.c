@@ -110,7 +110,7 @@ void groups_await(struct urxe_fabric *f, const uint8_t own[16])
 {
 	struct urxe_wire_dev *w = &f->dev->wire;
 	const uint32_t change = load_acquire(&w->groups);
-	struct patience patience = patience_begin();
+	struct patience patience = patience_begin(TIMEOUT_NS);
 	uint32_t followed, who;
 
 	groups_ring(f, own);
@@ -118,8 +118,7 @@ void groups_await(struct urxe_fabric *f, const uint8_t own[16])
 		followed = load_acquire(&w->followed);
 		who = load_acquire(&w->socket_owner);
 		if ((int32_t)(followed - change) >= 0 || !who ||
-		    process_is_dead(f, who) ||
-		    patience_spend(&patience) > TIMEOUT_NS)
+		    process_is_dead(f, who) || patience_ended(&patience))
 			return;
 		futex_wait(&w->followed, followed, CHECK_NS);
 	}

@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../pause.h"
 #include "../harness.h"
 
 #define LONG 65536 /* bytes of an RDMA request */
@@ -466,19 +467,6 @@ START_TEST(stopped_in_atomic)
 	end(&s);
 }
 END_TEST
-
-static int pause_parent(void *arg)
-{
-	const pid_t stopped = *(pid_t *)arg, waiter = getppid();
-
-	usleep(20000); /* it begins to wait for the lock */
-	kill(waiter, SIGSTOP);
-	usleep(700000);
-	kill(waiter, SIGCONT);
-	usleep(20000); /* it checks the time first */
-	kill(stopped, SIGCONT);
-	return 0;
-}
 
 /*
  * All processes are paused for longer than a requester waits for the lock of

@@ -151,6 +151,8 @@ START_TEST(returned_when_idle)
 	before = shared_bytes(&p);
 	use(&p, 2);
 	warm_up(&p);
+	/* not the buffers of the other QP: without eager messages they fill now
+	 */
 	ck_eager(batch_send(&p, 20, 5, 3000));
 	use(&p, 1);
 	warm_up(&p);
