@@ -395,19 +395,20 @@ static int device_create(struct urxe_fabric *f)
 	return ret;
 }
 
-static int device_map(struct urxe_fabric *f)
+/* Map the segment without its lock.  On success, device_hold() closes *fd. */
+static int device_map(struct urxe_fabric *f, int *fd)
 {
 	struct urxe_dev *dev;
 	struct stat st;
 	void *map;
-	int fd, ret;
+	int ret;
 
-	fd = openat(f->dirfd, "device", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
+	*fd = openat(f->dirfd, "device", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (*fd < 0)
 		return -errno;
-	ret = layout_map(fd, sizeof(*dev), URXE_DEV_MAGIC, &map);
+	ret = layout_map(*fd, sizeof(*dev), URXE_DEV_MAGIC, &map);
 	if (ret)
-		goto out_close;
+		goto err_close;
 	dev = map;
 	f->dm_bytes = dev->dm_bytes;
 	f->dev = dev;
@@ -415,18 +416,17 @@ static int device_map(struct urxe_fabric *f)
 	    !dev->hcas || dev->hcas > URXE_MAX_HCA || host_set(f, 0) ||
 	    dev->dm_path[sizeof(dev->dm_path) - 1])
 		ret = -EPROTO;
-	else /* the mapping keeps the lock held; see stale.c */
-		ret = fabric_hold(fd, F_RDLCK);
-	if (!ret && fstat(fd, &st))
+	else if (fstat(*fd, &st))
 		ret = -errno;
 	if (ret) {
 		munmap(dev, sizeof(*dev));
-		goto out_close;
+		goto err_close;
 	}
 	f->ino = st.st_ino;
 	why[0] = 0;
-out_close:
-	close(fd);
+	return 0;
+err_close:
+	close(*fd);
 	if (ret == -EPROTO)
 		fabric_fail(
 			EPROTO,
@@ -437,19 +437,17 @@ out_close:
 
 /*
  * If the fabric has other devices than this process wants, retire it, unless it
- * is used, a port was taken down or changed, or URXE_KEEP is set.  The fabric
- * is mapped; if this returns an error, it is not any more.
+ * is used, a port was taken down or changed, or URXE_KEEP is set.  The segment
+ * is mapped without the lock: otherwise two processes that want to retire it
+ * would take each other for users.
  */
 static int fabric_check_devices(struct urxe_fabric *f)
 {
 	const char *keep = getenv("URXE_KEEP");
 	int ret = hcas_are_wanted(f);
 
-	if (ret > 0)
-		return 0;
-	munmap(f->dev, sizeof(*f->dev));
-	if (ret < 0)
-		return ret;
+	if (ret)
+		return ret < 0 ? ret : 0;
 	ret = -EBUSY;
 	if (!keep || !*keep || !strcmp(keep, "0"))
 		ret = fabric_retire(f, true);
@@ -458,12 +456,22 @@ static int fabric_check_devices(struct urxe_fabric *f)
 	if (ret == -EAGAIN || ret == -ESTALE)
 		return ret;
 	flock(f->dirfd, LOCK_UN);
-	ret = device_map(f);
-	if (ret)
-		return ret;
-	ret = hcas_agree(f);
+	return hcas_agree(f);
+}
+
+/*
+ * Check the devices if @create is set, take the lock of a user, and close @fd;
+ * the mapping keeps the lock held (stale.c).  Unmap the segment on error.
+ */
+static int device_hold(struct urxe_fabric *f, int fd, bool create)
+{
+	int ret = create ? fabric_check_devices(f) : 0;
+
+	if (!ret)
+		ret = fabric_hold(fd, F_RDLCK);
 	if (ret)
 		munmap(f->dev, sizeof(*f->dev));
+	close(fd);
 	return ret;
 }
 
@@ -481,15 +489,17 @@ static int fabric_drop_incomplete(struct urxe_fabric *f, int ret)
 /* Open once.  -EAGAIN, -ESTALE: the fabric is being replaced; try again. */
 static int fabric_try_open(struct urxe_fabric *f, bool create)
 {
-	int ret;
+	int ret, fd;
 
 	ret = f->dirfd = fabric_open_dir(f->dir, create);
 	if (ret < 0)
 		return ret;
-	ret = device_map(f);
+	ret = device_map(f, &fd);
 	if (create && fabric_is_broken(f, ret)) {
-		if (!ret)
+		if (!ret) {
 			munmap(f->dev, sizeof(*f->dev));
+			close(fd);
+		}
 		ret = fabric_rename_broken(f);
 		close(f->dirfd);
 		return ret;
@@ -497,7 +507,7 @@ static int fabric_try_open(struct urxe_fabric *f, bool create)
 	if (ret == -ENOENT && create) {
 		ret = device_create(f);
 		if (!ret)
-			ret = device_map(f);
+			ret = device_map(f, &fd);
 		else if (ret != -EAGAIN && ret != -ESTALE)
 			return fabric_drop_incomplete(f, ret);
 	}
@@ -508,14 +518,14 @@ static int fabric_try_open(struct urxe_fabric *f, bool create)
 		else if (ret != -EAGAIN && ret != -ESTALE)
 			ret = -EPROTO;
 	}
+	if (!ret)
+		ret = device_hold(f, fd, create);
 	/* it may have been renamed or removed since it was opened */
 	if (!fabric_in_place(f)) {
 		if (!ret)
 			munmap(f->dev, sizeof(*f->dev));
 		ret = -ESTALE;
 	}
-	if (!ret && create)
-		ret = fabric_check_devices(f);
 	if (!ret) {
 		ret = host_choose(f);
 		if (ret)

@@ -5,8 +5,7 @@
  *
  *	lock			held by
  *	OFD lock on "device"	shared: a process that has mapped the segment
- *				(a mapping keeps it held); exclusive: the
- *				remover
+ *and wants its devices (the mapping keeps it held); exclusive: the remover
  *	flock(2) on the		shared: a creator, until the segment is
  *	directory		linked; exclusive: the remover
  *

@@ -484,6 +484,27 @@ START_TEST(replace_race)
 }
 END_TEST
 
+/*
+ * Processes that start at the same time replace an unused fabric with other
+ * devices: they do not take each other for its users.
+ */
+START_TEST(replace_devices_race)
+{
+	char dir[256];
+	int i;
+
+	for (i = 0; i < 50; i++) {
+		struct urxe_fabric *f = new_fabric();
+
+		strcpy(dir, f->dir);
+		fabric_close(f);
+		ck_assert_int_eq(setenv("URXE_DEVICES", "2", 1), 0);
+		race_to(dir);
+		ck_assert_int_eq(unsetenv("URXE_DEVICES"), 0);
+	}
+}
+END_TEST
+
 static int die_with_lock(void *arg)
 {
 	fabric_lock(arg);
@@ -621,6 +642,7 @@ int main(void)
 	suite_add_tcase(s, tc);
 	add(s, short_segment);
 	add(s, replace_race);
+	add(s, replace_devices_race);
 	add(s, segment_with_live_context_kept);
 	add(s, name_of_removed_fabric_exists);
 	add(s, symlink_target_kept);
