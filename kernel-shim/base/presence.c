@@ -72,7 +72,7 @@ bool presence_wait_within(const struct presence *p, struct patience *patience,
 		if (is_dead && turns % DEAD_CHECK_TURNS == 0 && is_dead(arg))
 			break;
 		if (patience && patience_ended(patience))
-			return false;
+			return is_dead && is_dead(arg);
 		if (turns < YIELD_TURNS) {
 			sched_yield();
 			continue;

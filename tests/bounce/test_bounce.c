@@ -77,6 +77,15 @@ static bool one_cpu(int which, cpu_set_t *one)
 	return false;
 }
 
+/* Pin this thread, and threads and children that it creates, to one CPU. */
+static void use_one_cpu(void)
+{
+	cpu_set_t one;
+
+	ck_assert(one_cpu(0, &one));
+	ck_ok(sched_setaffinity(0, sizeof(one), &one));
+}
+
 /*
  * Pin all threads of @pid to @cpu if @pin.  Return how many are pinned to it.
  */
@@ -113,14 +122,19 @@ static void *spin(void *arg)
 	return NULL;
 }
 
-static void do_spin(struct node *b, void *arg)
+static void start_spinning(void)
 {
 	pthread_t thread;
 
-	(void)b;
-	(void)arg;
 	ck_ok(pthread_create(&thread, NULL, spin, NULL));
 	pthread_detach(thread);
+}
+
+static void do_spin(struct node *b, void *arg)
+{
+	(void)b;
+	(void)arg;
+	start_spinning();
 }
 
 /*
@@ -166,13 +180,11 @@ static void do_unmap(struct node *b, void *arg)
 START_TEST(no_copy_after_failed_piece)
 {
 	struct opts o = default_opts();
-	cpu_set_t one;
 	struct duo d;
 	int i;
 
 	/* on one CPU all pieces are queued before the first is copied */
-	ck_assert(one_cpu(0, &one));
-	ck_ok(sched_setaffinity(0, sizeof(one), &one));
+	use_one_cpu();
 	may_leak();
 	o.size = 2 * BEHIND;
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
@@ -254,6 +266,7 @@ END_TEST
 struct member {
 	int sock;
 	uint32_t block; /* bytes of each message */
+	bool slow; /* begin when told, next to busy threads on one CPU */
 };
 
 static void swap_addr(int sock, struct node *n, struct addr *peer)
@@ -262,6 +275,14 @@ static void swap_addr(int sock, struct node *n, struct addr *peer)
 
 	ck_assert_int_eq(write(sock, &mine, sizeof(mine)), sizeof(mine));
 	ck_assert_int_eq(read(sock, peer, sizeof(*peer)), sizeof(*peer));
+}
+
+static void await_byte(int sock)
+{
+	char byte;
+
+	ck_assert(fd_readable(sock, WAIT_MS));
+	ck_assert_int_eq(read(sock, &byte, 1), 1);
 }
 
 /*
@@ -286,6 +307,12 @@ static int writer(void *arg)
 	node_open(&n, NULL, MEM_HEAP, &o);
 	swap_addr(m->sock, &n, &peer);
 	node_connect(&n, &peer);
+	if (m->slow) {
+		await_byte(m->sock);
+		use_one_cpu();
+		start_spinning();
+		start_spinning();
+	}
 	for (i = 1;; i++) {
 		struct ibv_sge sge = node_sge(&n, 0, m->block);
 
@@ -315,14 +342,6 @@ static pid_t start_writer(struct node *n, struct member *m, int sock[2])
 	return pid;
 }
 
-static void await_traffic(int sock)
-{
-	char byte;
-
-	ck_assert(fd_readable(sock, WAIT_MS));
-	ck_assert_int_eq(read(sock, &byte, 1), 1);
-}
-
 static void end_writer(pid_t pid, int sock)
 {
 	kill(pid, SIGKILL);
@@ -347,11 +366,11 @@ START_TEST(killed_writers)
 	for (round = 0; round < 3; round++) {
 		for (i = 0; i < WRITERS; i++) {
 			node_open(&n[i], i ? n[0].ctx : NULL, MEM_HEAP, &o);
-			m[i].block = BLOCK;
+			m[i] = (struct member){ .block = BLOCK };
 			pid[i] = start_writer(&n[i], &m[i], sock[i]);
 		}
 		for (i = 0; i < WRITERS; i++)
-			await_traffic(sock[i][0]);
+			await_byte(sock[i][0]);
 		for (i = 0; i < WRITERS; i++) {
 			usleep(777 * round);
 			end_writer(pid[i], sock[i][0]);
@@ -369,19 +388,54 @@ START_TEST(killed_writers)
 }
 END_TEST
 
-/* Pin this process and its future children to one CPU. */
-static void use_one_cpu(void)
-{
-	cpu_set_t cpus, one;
-	int i = 0;
+#define HOGS 2 /* so many requesters can have all slots */
 
-	ck_ok(sched_getaffinity(0, sizeof(cpus), &cpus));
-	while (!CPU_ISSET(i, &cpus))
-		i++;
-	CPU_ZERO(&one);
-	CPU_SET(i, &one);
-	ck_ok(sched_setaffinity(0, sizeof(one), &one));
+/* Kill the writers while the parent, whose bouncer they use, is stopped. */
+static int kill_while_stopped(void *arg)
+{
+	const pid_t *pid = arg, parent = getppid();
+	int i;
+
+	kill(parent, SIGSTOP);
+	usleep(100000); /* they post as many pieces as they may */
+	for (i = 0; i < HOGS; i++)
+		kill(pid[i], SIGKILL);
+	kill(parent, SIGCONT);
+	return 0;
 }
+
+/*
+ * Killed writers have left all slots of an idle bouncer.  Another one takes a
+ * slot over, also if each of its yields takes milliseconds, since other threads
+ * use its CPU.
+ */
+START_TEST(slots_of_killed_writers)
+{
+	struct opts o = default_opts();
+	struct member m[HOGS + 1];
+	struct node n[HOGS + 1];
+	int i, sock[HOGS + 1][2];
+	pid_t pid[HOGS + 1];
+
+	may_leak();
+	o.size = 1 << 18;
+	for (i = 0; i <= HOGS; i++) {
+		node_open(&n[i], i ? n[0].ctx : NULL, MEM_HEAP, &o);
+		m[i].slow = i == HOGS;
+		m[i].block = m[i].slow ? BLOCK : o.size;
+		pid[i] = start_writer(&n[i], &m[i], sock[i]);
+	}
+	for (i = 0; i < HOGS; i++)
+		await_byte(sock[i][0]);
+	ck_assert_int_eq(reap_child(spawn(kill_while_stopped, pid)), 0);
+	ck_assert_int_eq(write(sock[HOGS][0], "", 1), 1);
+	await_byte(sock[HOGS][0]);
+	for (i = 0; i <= HOGS; i++)
+		end_writer(pid[i], sock[i][0]);
+	while (i--)
+		node_close(&n[i]);
+}
+END_TEST
 
 /*
  * There are more writers than slots, on one CPU.  A writer that posts
@@ -399,11 +453,11 @@ START_TEST(many_writers_on_one_cpu)
 	use_one_cpu();
 	for (i = 0; i < WRITERS; i++) {
 		node_open(&n[i], i ? n[0].ctx : NULL, MEM_HEAP, &o);
-		m[i].block = BLOCK;
+		m[i] = (struct member){ .block = BLOCK };
 		pid[i] = start_writer(&n[i], &m[i], sock[i]);
 	}
 	for (i = 0; i < WRITERS; i++)
-		await_traffic(sock[i][0]);
+		await_byte(sock[i][0]);
 	for (i = 0; i < WRITERS; i++)
 		end_writer(pid[i], sock[i][0]);
 	for (i = WRITERS - 1; i >= 0; i--)
@@ -428,7 +482,7 @@ START_TEST(dereg_after_kill)
 	node_open(&n, NULL, MEM_HEAP, &o);
 	for (i = 0; i < 10; i++) {
 		pid = start_writer(&n, &m, sock);
-		await_traffic(sock[0]);
+		await_byte(sock[0]);
 		usleep(333 * i);
 		kill(pid, SIGKILL);
 		if (i % 2)
@@ -461,6 +515,7 @@ int main(void)
 	add(s, reg_mr_without_thread);
 	add_loop(s, no_memory_for_bounce_ring, 2);
 	add(s, killed_writers);
+	add(s, slots_of_killed_writers);
 	add(s, many_writers_on_one_cpu);
 	add_loop(s, dereg_after_kill, 2);
 	return run(s);

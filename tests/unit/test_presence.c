@@ -98,6 +98,10 @@ START_TEST(deadline)
 	ck_assert_uint_ge(clock_now(), until);
 	patience = patience_begin(UINT64_MAX);
 	ck_assert(presence_wait_within(&p, &patience, count, &asked));
+	/* also if there was no time for many turns */
+	asked = 2;
+	patience = patience_begin(0);
+	ck_assert(presence_wait_within(&p, &patience, count, &asked));
 }
 END_TEST
 

@@ -40,7 +40,8 @@
 #define SPINS 2000
 #define YIELD_NS 40000
 
-#define BOUNCE_CHECK_NS 20000000ull /* interval of checks of the bouncer */
+/* interval of checks of the bouncer, and of the owners of its slots */
+#define BOUNCE_CHECK_NS 20000000ull
 
 /* Slots that one request may use at a time; other requests need some. */
 #define REQ_SLOTS 4
@@ -235,16 +236,19 @@ static bool req_is_crowded(const struct req *q)
  */
 static enum transfer_status req_await_slot(struct req *q)
 {
-	uint32_t turns;
+	uint64_t checked = q->patience.checked;
+	bool check = false;
 
 	if (req_is_crowded(q))
 		sched_yield();
-	for (turns = 1; !req_find_slot(q, turns % 256 == 0); turns++) {
-		if (turns % 256 == 0 &&
-		    !bouncer_is_alive(q->peer->fabric, q->b))
+	while (!req_find_slot(q, check)) {
+		if (check && !bouncer_is_alive(q->peer->fabric, q->b))
 			return TRANSFER_GONE;
 		if (req_is_overdue(q))
 			return req_give_up(q);
+		check = q->patience.checked - checked >= BOUNCE_CHECK_NS;
+		if (check)
+			checked = q->patience.checked;
 		sched_yield();
 	}
 	return TRANSFER_OK;

@@ -18,7 +18,7 @@
  * window as it was and returns URXE_INV_BUSY, and the caller repeats the
  * call.
  */
-#include "base/clock.h"
+#include "base/patience.h"
 #include "bind.h"
 #include "engine/copy/bounce.h"
 #include "engine/mr/key.h"
@@ -220,28 +220,30 @@ static bool bind_may_invalidate(const struct urxe_arena *a, uint32_t rkey,
 	       k->qpn == qpn && k->pd == pd;
 }
 
-/* @patience: of the wait for other requesters; NULL: no limit. */
+/* @limit: of the wait for other requesters, in ns; 0: none. */
 static enum urxe_inv invalidate_within(struct urxe_qp *qp, struct urxe_peer *p,
 				       uint32_t qpn, uint32_t pd, uint32_t rkey,
-				       struct patience *patience)
+				       uint64_t limit)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
 	struct urxe_arena *a = p->arena;
+	struct patience patience;
 	bool found = false;
 	int ret;
 
 	guard_lower(qp->guard);
 	ret = arena_lock(f, a);
 	if (!ret) {
+		patience = patience_begin(limit);
 		found = bind_may_invalidate(a, rkey, qpn, pd);
 		if (found)
 			ret = bind_undo(f, a, &a->key[URXE_KEY_INDEX(rkey)],
-					patience);
+					limit ? &patience : NULL);
 		if (!ret)
 			arena_unlock(f, a);
 	}
 	qp_guard_raise(qp, load_relaxed(&qp->guard->uses));
-	if (patience && (ret == -EAGAIN || ret == -ETIMEDOUT)) {
+	if (limit && (ret == -EAGAIN || ret == -ETIMEDOUT)) {
 		why_note(STOPPED, a->pid);
 		return URXE_INV_BUSY;
 	}
@@ -255,7 +257,7 @@ static enum urxe_inv invalidate_within(struct urxe_qp *qp, struct urxe_peer *p,
 bool bind_invalidate_local(struct urxe_qp *qp, uint32_t rkey)
 {
 	return invalidate_within(qp, qp->ctx->self, qp->qpn, qp->sh->pd, rkey,
-				 NULL) == URXE_INV_DONE;
+				 0) == URXE_INV_DONE;
 }
 
 enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
@@ -263,8 +265,6 @@ enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
 			      bool again)
 {
 	/* as long as for a bouncer; a retry must not delay other QPs */
-	struct patience patience =
-		patience_begin(again ? QUIESCE_TRY_NS : BOUNCE_TIMEOUT_NS);
-
-	return invalidate_within(qp, p, qpn, pd, rkey, &patience);
+	return invalidate_within(qp, p, qpn, pd, rkey,
+				 again ? QUIESCE_TRY_NS : BOUNCE_TIMEOUT_NS);
 }
