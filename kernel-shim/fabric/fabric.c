@@ -456,6 +456,7 @@ static int fabric_check_devices(struct urxe_fabric *f)
 	if (ret == -EAGAIN || ret == -ESTALE)
 		return ret;
 	flock(f->dirfd, LOCK_UN);
+	why[0] = 0;
 	return hcas_agree(f);
 }
 

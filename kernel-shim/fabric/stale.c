@@ -4,8 +4,8 @@
  * made them.
  *
  *	lock			held by
- *	OFD lock on "device"	shared: a process that has mapped the segment
- *and wants its devices (the mapping keeps it held); exclusive: the remover
+ *	OFD lock on "device"	shared: a process that uses the segment (the
+ *				mapping keeps it held); exclusive: the remover
  *	flock(2) on the		shared: a creator, until the segment is
  *	directory		linked; exclusive: the remover
  *
@@ -153,9 +153,9 @@ static int fabric_remove(struct urxe_fabric *f)
 
 /*
  * Remove the fabric if it has no users.  The caller holds both locks
- * exclusively: no other process makes or removes the fabric, or has the
- * segment mapped.  @only_empty: return -ENOTEMPTY if a port was taken down,
- * or its LIDs or P_Keys were changed.
+ * exclusively: no other process makes, removes or uses the fabric.
+ * @only_empty: return -ENOTEMPTY if a port was taken down, or its LIDs or
+ * P_Keys were changed.
  */
 static int fabric_retire_locked(struct urxe_fabric *f, int fd, bool only_empty)
 {

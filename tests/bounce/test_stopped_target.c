@@ -347,7 +347,6 @@ START_TEST(stopped_past_timeout)
 }
 END_TEST
 
-/* Stop the requester, the parent, for 0.7 s; then continue it and b. */
 /*
  * All processes are paused for longer than a requester waits for a stopped
  * process, as in a virtual machine.  When it continues it does not count the

@@ -493,6 +493,7 @@ START_TEST(replace_devices_race)
 	char dir[256];
 	int i;
 
+	unsetenv("URXE_KEEP");
 	for (i = 0; i < 50; i++) {
 		struct urxe_fabric *f = new_fabric();
 

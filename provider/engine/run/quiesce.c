@@ -13,7 +13,6 @@
  *
  * tests/model/guard.pml and tests/model/guard_group.pml check the protocol.
  */
-#include "base/clock.h"
 #include "engine/copy/bounce.h"
 #include "quiesce.h"
 #include "service.h"
@@ -52,7 +51,7 @@ static bool busy_is_dead(const struct busy *b)
 
 /*
  * Wait condition: return true if the guard does not concern the object any
- * more, its process is dead, or the deadline has passed.
+ * more, or its process is dead.
  *
  * If the guard stays raised, its word may be damaged. The owning process is
  * requested to verify its guards (qp_check_guard() in qp.c).
