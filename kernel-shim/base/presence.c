@@ -2,12 +2,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "presence.h"
+#include "thread.h"
 
 bool presence_cheap;
 
@@ -40,30 +39,16 @@ void presence_barrier(void)
 }
 
 /*
- * Wait loop: the number of iterations between two calls of is_dead(), which
- * takes longer than an iteration, and the number of iterations that yield
- * before the loop sleeps.  On a busy machine a yield may take as long as the
+ * Iterations of the wait loop between two calls of is_dead(), which takes
+ * longer than an iteration.  On a busy machine a yield may take as long as the
  * time slices of the other threads.
  */
 #define DEAD_CHECK_TURNS 16
-#define YIELD_TURNS 256
-#define SLEEP_MIN_NS 50000ull
-#define SLEEP_MAX_NS 5000000ull
-
-static void presence_sleep(uint64_t ns)
-{
-	const struct timespec ts = { .tv_nsec = (long)ns };
-	int saved = errno;
-
-	nanosleep(&ts, NULL);
-	errno = saved;
-}
 
 bool presence_wait_within(const struct presence *p, struct patience *patience,
 			  bool (*is_dead)(void *), void *arg)
 {
 	uint32_t seq = load_seq_cst(&p->seq);
-	uint64_t ns = SLEEP_MIN_NS;
 	uint32_t turns;
 
 	for (turns = 1; seq & 1; turns++) {
@@ -73,13 +58,7 @@ bool presence_wait_within(const struct presence *p, struct patience *patience,
 			break;
 		if (patience && patience_ended(patience))
 			return is_dead && is_dead(arg);
-		if (turns < YIELD_TURNS) {
-			sched_yield();
-			continue;
-		}
-		presence_sleep(
-			patience && patience->left < ns ? patience->left : ns);
-		ns = ns * 2 < SLEEP_MAX_NS ? ns * 2 : SLEEP_MAX_NS;
+		thread_give_way(turns);
 	}
 	return true;
 }

@@ -267,6 +267,7 @@ struct member {
 	int sock;
 	uint32_t block; /* bytes of each message */
 	bool slow; /* begin when told, next to busy threads on one CPU */
+	struct addr peer; /* the member's node, for the parent */
 };
 
 static void swap_addr(int sock, struct node *n, struct addr *peer)
@@ -285,6 +286,22 @@ static void await_byte(int sock)
 	ck_assert_int_eq(read(sock, &byte, 1), 1);
 }
 
+static enum ibv_wc_status write_block(struct node *n, const struct addr *peer,
+				      uint32_t len)
+{
+	struct ibv_sge sge = node_sge(n, 0, len);
+	struct ibv_send_wr wr = {
+		.opcode = W,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = peer->base, .rkey = peer->rkey },
+	};
+
+	ck_ok(post_wr(n->qp, &wr));
+	return wait_wc(n->scq).status;
+}
+
 /*
  * Write blocks until this process is killed.  All bytes of a block are the
  * same.
@@ -293,9 +310,6 @@ static int writer(void *arg)
 {
 	struct member *m = arg;
 	struct opts o = default_opts();
-	struct ibv_send_wr wr = { .opcode = W,
-				  .num_sge = 1,
-				  .send_flags = IBV_SEND_SIGNALED };
 	struct addr peer;
 	struct node n;
 	int i;
@@ -314,31 +328,25 @@ static int writer(void *arg)
 		start_spinning();
 	}
 	for (i = 1;; i++) {
-		struct ibv_sge sge = node_sge(&n, 0, m->block);
-
 		memset(n.buf, i & 0xff, m->block);
-		wr.sg_list = &sge;
-		wr.wr.rdma.remote_addr = peer.base;
-		wr.wr.rdma.rkey = peer.rkey;
-		ck_ok(post_wr(n.qp, &wr));
-		if (wait_wc(n.scq).status != IBV_WC_SUCCESS)
+		if (write_block(&n, &peer, m->block) != IBV_WC_SUCCESS)
 			return 1;
 		if (i == 20)
 			ck_assert_int_eq(write(m->sock, "", 1), 1);
 	}
 }
 
-static pid_t start_writer(struct node *n, struct member *m, int sock[2])
+static pid_t start_member(int (*fn)(void *), struct node *n, struct member *m,
+			  int sock[2])
 {
-	struct addr peer;
 	pid_t pid;
 
 	ck_ok(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sock));
 	m->sock = sock[1];
-	pid = spawn(writer, m);
+	pid = spawn(fn, m);
 	close(sock[1]);
-	swap_addr(sock[0], n, &peer);
-	node_connect(n, &peer);
+	swap_addr(sock[0], n, &m->peer);
+	node_connect(n, &m->peer);
 	return pid;
 }
 
@@ -367,7 +375,7 @@ START_TEST(killed_writers)
 		for (i = 0; i < WRITERS; i++) {
 			node_open(&n[i], i ? n[0].ctx : NULL, MEM_HEAP, &o);
 			m[i] = (struct member){ .block = BLOCK };
-			pid[i] = start_writer(&n[i], &m[i], sock[i]);
+			pid[i] = start_member(writer, &n[i], &m[i], sock[i]);
 		}
 		for (i = 0; i < WRITERS; i++)
 			await_byte(sock[i][0]);
@@ -423,7 +431,7 @@ START_TEST(slots_of_killed_writers)
 		node_open(&n[i], i ? n[0].ctx : NULL, MEM_HEAP, &o);
 		m[i].slow = i == HOGS;
 		m[i].block = m[i].slow ? BLOCK : o.size;
-		pid[i] = start_writer(&n[i], &m[i], sock[i]);
+		pid[i] = start_member(writer, &n[i], &m[i], sock[i]);
 	}
 	for (i = 0; i < HOGS; i++)
 		await_byte(sock[i][0]);
@@ -454,7 +462,7 @@ START_TEST(many_writers_on_one_cpu)
 	for (i = 0; i < WRITERS; i++) {
 		node_open(&n[i], i ? n[0].ctx : NULL, MEM_HEAP, &o);
 		m[i] = (struct member){ .block = BLOCK };
-		pid[i] = start_writer(&n[i], &m[i], sock[i]);
+		pid[i] = start_member(writer, &n[i], &m[i], sock[i]);
 	}
 	for (i = 0; i < WRITERS; i++)
 		await_byte(sock[i][0]);
@@ -481,7 +489,7 @@ START_TEST(dereg_after_kill)
 	o.size = size;
 	node_open(&n, NULL, MEM_HEAP, &o);
 	for (i = 0; i < 10; i++) {
-		pid = start_writer(&n, &m, sock);
+		pid = start_member(writer, &n, &m, sock);
 		await_byte(sock[0]);
 		usleep(333 * i);
 		kill(pid, SIGKILL);
@@ -505,6 +513,64 @@ START_TEST(dereg_after_kill)
 }
 END_TEST
 
+/* ------------------------------------------------------- priority */
+
+/* Poll the last byte of a block in memory until it is written. */
+static int memory_poller(void *arg)
+{
+	struct member *m = arg;
+	struct opts o = default_opts();
+	struct addr peer;
+	cpu_set_t there;
+	struct node n;
+
+	leave_check();
+	ck_assert(one_cpu(1, &there));
+	ck_ok(sched_setaffinity(0, sizeof(there), &there));
+	node_open(&n, NULL, MEM_HEAP, &o);
+	memset(n.buf, 0, BLOCK);
+	swap_addr(m->sock, &n, &peer);
+	node_connect(&n, &peer);
+	alarm(WAIT_MS / 1000);
+	while (!((volatile uint8_t *)n.buf)[BLOCK - 1])
+		;
+	return 0;
+}
+
+/*
+ * A program with real-time priority that polls its memory does not keep the
+ * bouncer thread from its CPU: that has a higher priority.
+ */
+START_TEST(target_with_priority)
+{
+	struct sched_param high = { .sched_priority = 1 }, normal = { 0 };
+	struct opts o = default_opts();
+	struct member m = { 0 };
+	cpu_set_t there;
+	struct node n;
+	int sock[2];
+	pid_t pid;
+
+	if (!one_cpu(1, &there))
+		return;
+	node_open(&n, NULL, MEM_HEAP, &o);
+	memset(n.buf, 1, BLOCK);
+	if (sched_setscheduler(0, SCHED_FIFO, &high))
+		pid = 0; /* this needs CAP_SYS_NICE */
+	else
+		pid = start_member(memory_poller, &n, &m, sock);
+	ck_ok(sched_setscheduler(0, SCHED_OTHER, &normal));
+	if (pid) {
+		ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+		ck_assert_int_eq(write_block(&n, &m.peer, BLOCK),
+				 IBV_WC_SUCCESS);
+		ck_ok(reap_child(pid));
+		close(sock[0]);
+	}
+	node_close(&n);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("bounce");
@@ -518,5 +584,6 @@ int main(void)
 	add(s, slots_of_killed_writers);
 	add(s, many_writers_on_one_cpu);
 	add_loop(s, dereg_after_kill, 2);
+	add(s, target_with_priority);
 	return run(s);
 }

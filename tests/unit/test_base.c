@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -81,6 +82,50 @@ static void *new_shared(size_t size)
 	ck_assert(p != MAP_FAILED);
 	return p;
 }
+
+static void *priority_of_thread(void *arg)
+{
+	struct sched_param param;
+
+	(void)arg;
+	ck_assert_int_eq(sched_getparam(0, &param), 0);
+	return (void *)(intptr_t)param.sched_priority;
+}
+
+static int started_priority(void)
+{
+	pthread_t thread;
+	void *priority;
+
+	ck_assert(thread_start(&thread, priority_of_thread, NULL));
+	ck_assert_int_eq(pthread_join(thread, &priority), 0);
+	return (int)(intptr_t)priority;
+}
+
+/*
+ * Threads have a higher real-time priority than the thread that starts them,
+ * unless there is none, or it is not permitted.
+ */
+START_TEST(thread_priority)
+{
+	const int max = sched_get_priority_max(SCHED_RR);
+	struct sched_param param = { .sched_priority = 3 };
+	const struct rlimit none = { 0 };
+
+	ck_assert_int_eq(started_priority(), 0);
+	if (sched_setscheduler(0, SCHED_FIFO, &param))
+		return; /* this needs CAP_SYS_NICE */
+	ck_assert_int_eq(started_priority(), 4);
+	param.sched_priority = max;
+	ck_assert_int_eq(sched_setscheduler(0, SCHED_RR, &param), 0);
+	ck_assert_int_eq(started_priority(), max);
+	param.sched_priority = 3;
+	ck_assert_int_eq(sched_setscheduler(0, SCHED_RR, &param), 0);
+	if (setrlimit(RLIMIT_RTPRIO, &none) || setuid(65534))
+		return; /* this needs CAP_SETUID */
+	ck_assert_int_eq(started_priority(), 3);
+}
+END_TEST
 
 START_TEST(event_count_returns)
 {
@@ -222,6 +267,7 @@ int main(void)
 	add(s, clock_advances);
 	add(s, powers_of_two);
 	add(s, thread_takes_no_signals);
+	add(s, thread_priority);
 	add(s, event_count_returns);
 	add(s, event_count_interrupted);
 	add(s, event_count_threads);

@@ -28,6 +28,7 @@
 
 #include "base/clock.h"
 #include "base/patience.h"
+#include "base/thread.h"
 #include "bounce.h"
 #include "engine/core/log.h"
 #include "engine/core/why_note.h"
@@ -73,6 +74,7 @@ struct req {
 	/* the bouncer's progress counter, and how long it has not changed */
 	uint32_t progress;
 	struct patience patience;
+	uint32_t turns; /* of a wait meanwhile */
 };
 
 static struct piece *req_piece(struct req *q, uint32_t i)
@@ -129,6 +131,7 @@ static void req_restart_clock(struct req *q)
 {
 	q->progress = load_relaxed(&q->b->progress);
 	q->patience = patience_begin(q->timeout);
+	q->turns = 0;
 }
 
 /* Whether the bouncer, which lives, made no progress for q->timeout. */
@@ -172,7 +175,7 @@ static enum transfer_status req_await_ring(struct req *q)
 			return TRANSFER_GONE;
 		if (req_is_overdue(q))
 			return req_give_up(q);
-		sched_yield();
+		thread_give_way(++q->turns);
 	}
 	return TRANSFER_OK;
 }
@@ -249,7 +252,7 @@ static enum transfer_status req_await_slot(struct req *q)
 		check = q->patience.checked - checked >= BOUNCE_CHECK_NS;
 		if (check)
 			checked = q->patience.checked;
-		sched_yield();
+		thread_give_way(++q->turns);
 	}
 	return TRANSFER_OK;
 }

@@ -23,6 +23,7 @@
 #include "atomics.h"
 #include "base/clock.h"
 #include "base/patience.h"
+#include "base/thread.h"
 #include "engine/qp/qp.h"
 #include "shared/atomic_lock.h"
 #include "engine/qp/why.h"
@@ -50,10 +51,8 @@ static bool atomics_take_over(struct urxe_fabric *f, _Atomic uint64_t *lock,
 	       cas_acquire(lock, &word, ATOMIC_HELD(word, me));
 }
 
-#define CHECK_TURNS 256 /* yields between two checks of the owner */
-
 /*
- * Wait for the lock and take it.  Every CHECK_TURNS yields, check whether its
+ * Wait for the lock and take it.  After THREAD_YIELDS yields, check whether its
  * owner is dead; on a busy machine that many yields take seconds, so the time
  * is checked in each turn.  False: the owner lives but has not released the
  * lock for ATOMIC_TIMEOUT_NS, or a waiter has already marked it ATOMIC_STUCK.
@@ -74,16 +73,17 @@ static bool atomics_wait(struct urxe_fabric *f, _Atomic uint64_t *lock,
 		}
 		if (word != seen) {
 			seen = word;
+			turns = 1;
 			patience = patience_begin(ATOMIC_TIMEOUT_NS);
 		}
-		if ((word & ATOMIC_STUCK || turns % CHECK_TURNS == 0) &&
+		if ((word & ATOMIC_STUCK || turns >= THREAD_YIELDS) &&
 		    atomics_take_over(f, lock, word, me))
 			return true;
 		if (word & ATOMIC_STUCK)
 			return false;
 		if (patience_ended(&patience))
 			cas_relaxed(lock, &word, word | ATOMIC_STUCK);
-		sched_yield();
+		thread_give_way(turns);
 	}
 }
 

@@ -12,8 +12,8 @@
  * an event may be raised needlessly; none is lost.
  */
 #include <errno.h>
-#include <sched.h>
 
+#include "base/thread.h"
 #include "engine/core/context.h"
 #include "cq_arm.h"
 #include "engine/cq/cq_moderate.h"
@@ -29,11 +29,13 @@
  */
 static bool scan_begin(struct urxe_cq *cq, bool *locked)
 {
+	uint32_t turns = 0;
+
 	*locked = !cq->single_threaded && !cq_in_batch(cq);
 	while (*locked && !mutex_trylock(&cq->lock)) {
 		if (load_relaxed(&cq->batch_thread))
 			return false;
-		sched_yield();
+		thread_give_way(++turns);
 	}
 	gate_enter(&cq->gate);
 	return true;

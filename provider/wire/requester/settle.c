@@ -9,9 +9,8 @@
  * may disconnect in between.  Without settle(), the DREQ overtakes the ACK,
  * and the last SEND of the peer is flushed although it was received.
  */
-#include <sched.h>
-
 #include "base/clock.h"
+#include "base/thread.h"
 #include "engine/poll/poller.h"
 #include "engine/run/quiesce.h"
 #include "message.h"
@@ -52,11 +51,12 @@ static void settle_wait(const struct urxe_qp *qp,
 {
 	const uint64_t end = clock_now() + SETTLE_NS;
 	struct urxe_fabric *f = qp->ctx->fabric;
+	uint32_t turns = 0;
 
 	while ((quiesce_qp_busy(f, qp->qpn, qp->attr.dest_qp_num) ||
 		ack_may_come(f, in)) &&
 	       clock_now() < end)
-		sched_yield();
+		thread_give_way(++turns);
 }
 
 /* Acknowledge the packets before the expected one. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Inbox of a QP: single-producer single-consumer ring, see inbox.h. */
-#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "engine/run/service.h"
 #include "count.h"
 #include "inbox.h"
@@ -164,6 +164,7 @@ static bool inbox_is_empty(const struct urxe_wire_inbox *in)
 
 void inbox_wait(struct urxe_peer *p, struct urxe_wire_inbox *in)
 {
+	uint32_t turns = 0;
 	uint64_t end;
 
 	if (inbox_is_empty(in))
@@ -171,7 +172,7 @@ void inbox_wait(struct urxe_peer *p, struct urxe_wire_inbox *in)
 	service_wake(p->arena);
 	end = clock_now() + INBOX_WAIT_NS;
 	while (!inbox_is_empty(in) && clock_now() < end)
-		sched_yield();
+		thread_give_way(++turns);
 }
 
 /* ------------------------------------------------------- taking */
