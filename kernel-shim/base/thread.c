@@ -3,21 +3,47 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "thread.h"
 
 #define SLEEP_MIN_NS 50000l
 #define DOUBLINGS 5
 
+/*
+ * Return the real-time policy of this thread, or -1.  System calls, because
+ * musl lacks the functions, and pthread_getschedparam() returns what it has
+ * found before.
+ */
+static int realtime_policy(struct sched_param *param)
+{
+	const int saved = errno;
+	int policy = (int)syscall(SYS_sched_getscheduler, 0);
+
+	if (policy < 0 || syscall(SYS_sched_getparam, 0, param))
+		policy = -1;
+	else
+		policy &= ~SCHED_RESET_ON_FORK;
+	errno = saved;
+	return policy == SCHED_FIFO || policy == SCHED_RR ? policy : -1;
+}
+
+bool thread_is_realtime(void)
+{
+	struct sched_param param;
+
+	return realtime_policy(&param) >= 0;
+}
+
 /* If this thread has real-time priority: *attr has the next higher one. */
 static bool priority_above(pthread_attr_t *attr)
 {
-	const int policy = sched_getscheduler(0); /* of this thread */
 	struct sched_param param;
+	const int policy = realtime_policy(&param);
 
-	if ((policy != SCHED_FIFO && policy != SCHED_RR) ||
-	    sched_getparam(0, &param) ||
+	if (policy < 0 ||
 	    param.sched_priority >= sched_get_priority_max(policy))
 		return false;
 	param.sched_priority++;

@@ -5,7 +5,9 @@
  * The threads of urxe do what a NIC does while the program computes.  A program
  * with real-time priority that polls its memory would keep them from its CPU
  * for ever.  So they have a higher priority than the thread that starts them,
- * if that is a real-time priority and the process may set it (sched(7)).
+ * if that is a real-time priority and the process may set it (sched(7)).  Then
+ * they do not poll while they wait for work: they would keep the program from
+ * the CPU.
  */
 #pragma once
 
@@ -19,6 +21,9 @@
  * be created.
  */
 bool thread_start(pthread_t *out, void *(*fn)(void *), void *arg);
+
+/* Whether this thread has a real-time priority. */
+bool thread_is_realtime(void);
 
 #define THREAD_YIELDS 256
 

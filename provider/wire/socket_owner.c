@@ -107,7 +107,8 @@ struct socket_owner {
 	uint64_t late; /* see LATE_LIMIT, ns */
 	unsigned int follows; /* score of responses followed by a WRITE */
 	uint64_t answered_at; /* time of a response that none has followed */
-	/* of the thread only: score of attempts to spin */
+	/* of the thread only; credit: score of attempts to spin */
+	bool realtime; /* a program may need the CPU: do not spin */
 	int credit;
 	uint64_t spin_after; /* no attempt before */
 	uint64_t checked_at; /* time of the last server_check_cached() */
@@ -486,7 +487,7 @@ static bool socket_owner_spin(struct socket_owner *h)
 	uint64_t now = clock_now();
 	const uint64_t end = now + SPIN_NS;
 
-	if (now < h->spin_after)
+	if (h->realtime || now < h->spin_after)
 		return false;
 	for (; now < end && !poller_is_active(h); now = clock_now())
 		if (socket_owner_receive(h, false)) {
@@ -575,6 +576,7 @@ static void *socket_owner_main(void *arg)
 	uint32_t seen, who;
 
 	nofault_begin_thread();
+	h->realtime = thread_is_realtime();
 	prctl(PR_SET_TIMERSLACK, 1000ul); /* for naps */
 	for (;;) {
 		seen = event_count_read(&h->wake);

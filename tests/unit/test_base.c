@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Tests of kernel-shim/base: clock, log2, threads, event counts. */
+#define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -116,6 +117,11 @@ START_TEST(thread_priority)
 	if (sched_setscheduler(0, SCHED_FIFO, &param))
 		return; /* this needs CAP_SYS_NICE */
 	ck_assert_int_eq(started_priority(), 4);
+	ck_assert_int_eq(
+		sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param),
+		0);
+	ck_assert_int_eq(started_priority(), 4);
+	ck_assert_int_eq(sched_setscheduler(0, SCHED_FIFO, &param), 0);
 	param.sched_priority = max;
 	ck_assert_int_eq(sched_setscheduler(0, SCHED_RR, &param), 0);
 	ck_assert_int_eq(started_priority(), max);
@@ -267,11 +273,11 @@ int main(void)
 	add(s, clock_advances);
 	add(s, powers_of_two);
 	add(s, thread_takes_no_signals);
-	add(s, thread_priority);
 	add(s, event_count_returns);
 	add(s, event_count_interrupted);
 	add(s, event_count_threads);
 	add(s, event_count_processes);
 	add(s, futex_waitv_forbidden_later);
+	add(s, thread_priority);
 	return run_suite(s);
 }

@@ -70,7 +70,7 @@ bool bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
 bool bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a,
 		    struct patience *patience);
 /*
- * The same for callers that must not block: wait for QUIESCE_TRY_NS at most,
+ * The same for callers that must not block: wait for about QUIESCE_TRY_NS,
  * then return false.
  */
 bool bounce_quiesce_try(struct urxe_fabric *f, struct urxe_arena *a);

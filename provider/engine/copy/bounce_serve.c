@@ -56,6 +56,7 @@
 struct urxe_bouncing {
 	pthread_t thread;
 	sem_t ready; /* posted when b is set, or there is none */
+	bool realtime; /* the thread has real-time priority */
 	struct urxe_context *ctx;
 	struct urxe_bouncer *b; /* NULL: the context has URXE_BOUNCERS */
 	struct urxe_bounce_ring *ring;
@@ -390,8 +391,8 @@ static void bouncer_note(struct urxe_bouncing *s, bool woken)
 /* Return how long to poll after work, ns. */
 static uint64_t bouncer_awake(struct urxe_bouncing *s)
 {
-	if (s->cpu && s->from == s->cpu)
-		return 0; /* the requester needs the CPU */
+	if (s->realtime || (s->cpu && s->from == s->cpu))
+		return 0; /* the program or the requester needs the CPU */
 	if (!s->sleeps)
 		return AWAKE_NS;
 	s->sleeps--;
@@ -456,6 +457,7 @@ static void *bouncer_main(void *arg)
 	struct urxe_bouncing *s = arg;
 
 	nofault_begin_thread();
+	s->realtime = thread_is_realtime();
 	s->b = bouncer_claim(s->ctx);
 	if (s->b) {
 		s->ring = &s->ctx->arena->ring[s->b - s->ctx->arena->bouncer];

@@ -52,7 +52,7 @@ static bool atomics_take_over(struct urxe_fabric *f, _Atomic uint64_t *lock,
 }
 
 /*
- * Wait for the lock and take it.  After THREAD_YIELDS yields, check whether its
+ * Wait for the lock and take it.  From turn THREAD_YIELDS on, check whether its
  * owner is dead; on a busy machine that many yields take seconds, so the time
  * is checked in each turn.  False: the owner lives but has not released the
  * lock for ATOMIC_TIMEOUT_NS, or a waiter has already marked it ATOMIC_STUCK.

@@ -40,7 +40,7 @@ void quiesce_cq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index);
  */
 bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer);
 /*
- * Wait for QUIESCE_TRY_NS at most; false if a requester or a bouncer still
+ * Wait for about QUIESCE_TRY_NS; false if a requester or a bouncer still
  * uses the object.
  */
 bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
